@@ -1,0 +1,13 @@
+"""What can go wrong, by the boundary that failed. The text of an error is one line: what, where, what to do."""
+
+
+class UserError(Exception):
+    """Something that the user can mend: a missing file, a wrong value, an unwritable output. Exit code 1."""
+
+
+class UsageError(UserError):
+    """The words of the call do not fit together. Exit code 2."""
+
+
+class RecordError(UserError):
+    """One record is bad. `--on-error skip` sets it aside."""
