@@ -1,0 +1,1 @@
+"""One policy-gradient update: advantages, loss, mini-batches, checkpoints."""
