@@ -1,0 +1,1 @@
+"""What can sample: one small interface, one file an engine."""

@@ -1,0 +1,39 @@
+"""Loading a causal language model from a policy's directory: the one place that knows transformers' loader."""
+
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM
+from transformers.utils import logging
+
+from rlvr_cli.errors import UserError
+from rlvr_cli.policy import Policy
+
+DTYPES = ("float32", "bfloat16", "float64")
+
+
+def load_model(policy: Policy, dtype: str, device: str) -> Any:
+    """The model in evaluation mode (no dropout) on `device`: `cpu`, `cuda`, `mps`, or `auto` for the best one here."""
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            policy.path, dtype=getattr(torch, dtype), local_files_only=True, attn_implementation="sdpa"
+        )
+        return model.to(device).eval()
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UserError(f"model {policy.name}: cannot be loaded on {device}: {reason}") from error
+
+
+def end_token_ids(model: Any) -> set[int]:
+    """The ids that end a completion, by the model's generation config."""
+    ends = model.generation_config.eos_token_id
+    return set(ends) if isinstance(ends, list) else {ends} - {None}
+
+
+def context_length(model: Any) -> int:
+    """The most tokens that prompt and completion may have together."""
+    return int(getattr(model.config.get_text_config(), "max_position_embeddings", None) or 1 << 20)
