@@ -1,0 +1,85 @@
+"""One policy-gradient update: scored rollouts and the policy that sampled them in, the next policy out."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rlvr_cli.policy import Policy
+from rlvr_cli.records import Record, stable_hash
+from rlvr_cli.training.batches import Step, form_step
+from rlvr_cli.training.checkpoint import drop_optimizer, make_optimizer, new_directory, write_policy
+from rlvr_cli.training.settings import TrainSettings
+
+
+def train_step(
+    records: Iterable[Record],
+    policy: Policy,
+    output: Path,
+    settings: TrainSettings,
+    reference: Policy | None = None,
+    warn: Callable[[str], None] = lambda message: None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[str, Any]:
+    """Write the next policy to `output`, whole or not at all, and return the step's metrics.
+
+    A step without one mixed group has no gradient: the next policy then has the same weights, so that a loop goes on.
+    """
+    began = time.monotonic()
+    with new_directory(output, policy) as directory:
+        step = form_step(records, settings.advantage, settings.epsilon)
+        # torch and transformers take seconds to import: not before the records are known to be good
+        from rlvr_cli.engines.models import load_model
+        from rlvr_cli.training.update import update
+
+        model = load_model(policy, settings.dtype, settings.device)
+        optimizer, updates_before, continued = make_optimizer(model, policy, settings.update.weight_decay)
+        if policy.step > 0 and not continued:
+            warn(f"{policy.name} has no optimizer state (it went on with a later step): AdamW starts afresh")
+        if not step.sequences:
+            warn("no group has a signal: the weights stay as they are")
+        frozen = load_model(reference, settings.dtype, settings.device) if reference is not None else None
+        totals = update(model, optimizer, step.sequences, settings.update, updates_before, frozen, progress)
+        metrics = {
+            "policy_step": policy.step + 1,
+            **_group_figures(step),
+            **totals.figures(),
+            "learning_rate": optimizer.param_groups[0]["lr"],
+            "updates_before": updates_before,
+        }
+        card = {
+            "records_digest": _records_digest(step),
+            "settings": asdict(settings),
+            "reference_policy_id": reference and reference.id,
+            "metrics": metrics,
+        }
+        metrics["policy_id"] = write_policy(directory, model, optimizer, updates_before + totals.updates, policy, card)
+    if not settings.keep_optimizer:
+        drop_optimizer(policy)
+    metrics["seconds"] = time.monotonic() - began
+    return metrics
+
+
+def _group_figures(step: Step) -> dict[str, Any]:
+    """How many groups had a signal, and what became of the others. The share without one comes first."""
+    groups = step.groups.total()
+    return {
+        "zero_advantage_share": 1 - step.groups["mixed"] / groups if groups else None,
+        "groups": groups,
+        "groups_mixed": step.groups["mixed"],
+        "groups_all_wrong": step.groups["all_wrong"],
+        "groups_all_right": step.groups["all_right"],
+        "groups_constant": step.groups["constant"],
+        "groups_unjudged": step.groups["unjudged"],
+        "groups_incomplete": step.incomplete,
+        "rollouts": step.rollouts,
+        "rollouts_unjudged": step.unjudged,
+        "rollouts_trained": len(step.sequences),
+        "reward_mean": step.reward_sum / (step.rollouts - step.unjudged) if step.rollouts > step.unjudged else None,
+    }
+
+
+def _records_digest(step: Step) -> str:
+    """What the update was made of, whatever the order of the records."""
+    return stable_hash(sorted((sequence.id, sequence.advantage) for sequence in step.sequences))

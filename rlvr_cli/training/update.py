@@ -1,0 +1,185 @@
+"""The updates of one step: forward passes over a mini-batch's completions, gradient, AdamW."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlvr_cli.errors import UserError
+from rlvr_cli.training.batches import Sequence, micro_batches, mini_batches
+from rlvr_cli.training.loss import TokenBatch, policy_gradient_loss, token_weights
+from rlvr_cli.training.settings import UpdateSettings
+
+
+@dataclass
+class Totals:
+    """Sums over the updates of a step; `figures` makes the metrics of them."""
+
+    updates: int = 0
+    tokens: int = 0
+    loss: float = 0.0
+    policy_loss: float = 0.0
+    kl: float = 0.0
+    entropy: float = 0.0
+    ratio: float = 0.0
+    ratio_max: float = 0.0
+    clipped: float = 0.0
+    grad_norm: float = 0.0
+    grad_norm_max: float = 0.0
+    gap: float = 0.0
+    gap_max: float = 0.0
+    gap_tokens: int = 0
+
+    def figures(self) -> dict[str, float]:
+        """Means over updates (losses, gradient norm) or over trained tokens (the rest), and the largest of each."""
+        updates, tokens = max(self.updates, 1), max(self.tokens, 1)
+        return {
+            "updates": self.updates,
+            "tokens_trained": self.tokens,
+            "loss": self.loss / updates,
+            "policy_loss": self.policy_loss / updates,
+            "grad_norm": self.grad_norm / updates,
+            "grad_norm_max": self.grad_norm_max,
+            "ratio": self.ratio / tokens,
+            "ratio_max": self.ratio_max,
+            "clip_fraction": self.clipped / tokens,
+            "entropy": self.entropy / tokens,
+            "kl": self.kl / tokens,
+            "logprob_gap": self.gap / max(self.gap_tokens, 1),
+            "logprob_gap_max": self.gap_max,
+        }
+
+
+def completion_logprobs(model: Any, sequences: list[Sequence]) -> tuple[Tensor, Tensor]:
+    """logπ of the sampled tokens and the entropies of their distributions, both [tokens], sequence after sequence.
+
+    At each sequence's own temperature. Right padding under a causal mask: no token sees the padding.
+    """
+    device = model.device
+    width = max(sequence.tokens for sequence in sequences)
+    ids = torch.zeros(len(sequences), width, dtype=torch.long)
+    rows: list[int] = []
+    columns: list[int] = []
+    targets: list[int] = []
+    temperatures: list[float] = []
+    for row, sequence in enumerate(sequences):
+        ids[row, : sequence.tokens] = torch.tensor(sequence.prompt + sequence.completion)
+        # position p predicts token p + 1
+        columns += range(len(sequence.prompt) - 1, sequence.tokens - 1)
+        rows += [row] * len(sequence.completion)
+        targets += sequence.completion
+        temperatures += [sequence.temperature] * len(sequence.completion)
+    logits = model(input_ids=ids.to(device), use_cache=False).logits
+    logits = logits[torch.tensor(rows, device=device), torch.tensor(columns, device=device)]
+    logits = logits if logits.dtype == torch.float64 else logits.float()
+    scores = torch.log_softmax(logits / torch.tensor(temperatures, device=device, dtype=logits.dtype)[:, None], dim=-1)
+    entropy = -(scores.exp() * scores).sum(-1)
+    return scores.gather(1, torch.tensor(targets, device=device)[:, None])[:, 0], entropy
+
+
+@torch.no_grad()
+def frozen_logprobs(model: Any, sequences: list[Sequence], micro_tokens: int) -> dict[str, Tensor]:
+    """logπ of each sequence's completion [tokens] under a model that is not trained now, by sequence id."""
+    found: dict[str, Tensor] = {}
+    for part in micro_batches(sequences, micro_tokens):
+        logp, _ = completion_logprobs(model, part)
+        pieces = torch.split(logp, [len(sequence.completion) for sequence in part])
+        found.update(zip((sequence.id for sequence in part), pieces, strict=True))
+    return found
+
+
+def accumulate_gradient(
+    model: Any,
+    batch: list[Sequence],
+    settings: UpdateSettings,
+    totals: Totals,
+    old: dict[str, Tensor],
+    reference: dict[str, Tensor],
+    fresh: bool = False,
+) -> None:
+    """Add the gradient of one mini-batch's loss, micro-batch by micro-batch, and its figures to `totals`.
+
+    `old` and `reference` hold logprobs by sequence id where they are not the sampler's or not wanted. `fresh` says that
+    the model still is the policy that sampled, so that the gap between sampler and trainer can be measured.
+    """
+    lengths = [len(sequence.completion) for sequence in batch]
+    weights = token_weights(lengths, settings.aggregation, [sequence.max_tokens for sequence in batch])
+    weight_of = dict(zip((sequence.id for sequence in batch), weights, strict=True))
+    for part in micro_batches(batch, settings.micro_tokens):
+        logp, entropy = completion_logprobs(model, part)
+        sampler = logp.new_tensor([value for sequence in part for value in sequence.logprobs])
+        tokens = TokenBatch(
+            old=torch.cat([old[sequence.id] for sequence in part]) if old else sampler,
+            sampler=sampler,
+            advantage=_by_token(logp, part, [sequence.advantage for sequence in part]),
+            weight=_by_token(logp, part, [weight_of[sequence.id] for sequence in part]),
+            reference=torch.cat([reference[sequence.id] for sequence in part]) if reference else None,
+        )
+        parts = policy_gradient_loss(logp, entropy, tokens, settings.loss)
+        parts.total.backward()  # type: ignore[no-untyped-call]
+        totals.tokens += len(logp)
+        totals.loss += parts.total.item()
+        totals.policy_loss += parts.policy.item()
+        totals.kl += parts.kl.item()
+        totals.entropy += parts.entropy.item()
+        totals.ratio += parts.ratio.item()
+        totals.ratio_max = max(totals.ratio_max, parts.largest_ratio.item())
+        totals.clipped += parts.clipped.item()
+        if fresh:
+            gap = (logp.detach() - sampler).abs()
+            totals.gap += gap.sum().item()
+            totals.gap_max = max(totals.gap_max, gap.max().item())
+            totals.gap_tokens += len(gap)
+
+
+def _by_token(like: Tensor, part: list[Sequence], values: list[float]) -> Tensor:
+    """One value a sequence, repeated for each of its tokens."""
+    return like.new_tensor(values).repeat_interleave(
+        torch.tensor([len(sequence.completion) for sequence in part], device=like.device)
+    )
+
+
+def update(
+    model: Any,
+    optimizer: torch.optim.Optimizer,
+    sequences: list[Sequence],
+    settings: UpdateSettings,
+    updates_before: int,
+    reference: Any = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Totals:
+    """Train on a step's sequences: `epochs` passes, one optimizer update a mini-batch.
+
+    Raises UserError when a loss or gradient is not finite; the model is then of no use and nothing is to be written.
+    """
+    totals = Totals()
+    if not sequences:
+        return totals
+    old = {}
+    if settings.old_logprobs == "trainer":
+        old = frozen_logprobs(model, sequences, settings.micro_tokens)
+    frozen = frozen_logprobs(reference, sequences, settings.micro_tokens) if reference is not None else {}
+    batches = [
+        batch
+        for epoch in range(settings.epochs)
+        for batch in mini_batches(sequences, settings.mini_batch, settings.seed, epoch)
+    ]
+    for index, batch in enumerate(batches):
+        optimizer.zero_grad(set_to_none=True)
+        accumulate_gradient(model, batch, settings, totals, old, frozen, fresh=index == 0)
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), settings.max_grad_norm).item()
+        if not (norm < float("inf") and abs(totals.loss) < float("inf")):
+            raise UserError(
+                f"update {index + 1} of {len(batches)}: loss or gradient is not finite (gradient norm {norm}); "
+                "nothing was written; lower --learning-rate or look at the records' logprobs"
+            )
+        for group in optimizer.param_groups:
+            group["lr"] = settings.learning_rate * min(1.0, (updates_before + index + 1) / max(settings.warmup, 1))
+        optimizer.step()
+        totals.updates += 1
+        totals.grad_norm += norm
+        totals.grad_norm_max = max(totals.grad_norm_max, norm)
+        progress(index + 1, len(batches))
+    return totals
