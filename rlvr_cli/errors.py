@@ -11,3 +11,11 @@ class UsageError(UserError):
 
 class RecordError(UserError):
     """One record is bad. `--on-error skip` sets it aside."""
+
+
+class RejectsError(UserError):
+    """The run finished, but more records were set aside than --max-rejects allows. Exit code 3."""
+
+
+class BudgetError(UserError):
+    """A budget or deadline ended the run before its input did; the output is usable. Exit code 4."""

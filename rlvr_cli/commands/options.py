@@ -1,0 +1,145 @@
+"""The options that every command has, and how a command's own are declared."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Concatenate, Literal, ParamSpec
+
+import typer
+
+from rlvr_cli.errors import UsageError
+
+P = ParamSpec("P")
+
+
+def opt(*flags: str, help: str, env: bool = True) -> Any:
+    """A command-line option, for Annotated. Its value can come from the environment too, as RLVR_<LONG_FLAG>."""
+    long = next(flag for flag in flags if flag.startswith("--")).split("/")[0]
+    variable = "RLVR_" + long.removeprefix("--").replace("-", "_").upper()
+    return typer.Option(*flags, help=help, envvar=variable if env else None)
+
+
+@dataclass(frozen=True)
+class IO:
+    """Where a command reads and writes, as the user said it."""
+
+    inputs: list[str]
+    output: str | None = None  # None is standard output
+    format: str | None = None
+    resume: bool = False
+    force: bool = False
+    shard: tuple[int, int] | None = None  # part I (from 0) of N
+    on_error: str = "stop"
+    rejects: str | None = None
+    max_rejects: int | None = None
+    metrics: str | None = None
+
+
+INPUTS = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="files, globs, directories of shards, - for standard input, tiny:NAME for embedded problems",
+        metavar="INPUT",
+    ),
+]
+OPTIONS: dict[str, tuple[Any, Any]] = {
+    "output": (
+        Annotated[
+            str | None,
+            opt("-o", "--output", help="write here, whole or not at all, instead of to standard output", env=False),
+        ],
+        None,
+    ),
+    "format": (
+        Annotated[
+            Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet"] | None,
+            opt("--format", help="format of the output, whatever its ending"),
+        ],
+        None,
+    ),
+    "resume": (
+        Annotated[bool, opt("--resume", help="go on from an unfinished run with the same output", env=False)],
+        False,
+    ),
+    "force": (Annotated[bool, opt("--force", help="discard an unfinished run with the same output", env=False)], False),
+    "shard": (
+        Annotated[str | None, opt("--shard", help="take part I (from 0) of N, by problem: I/N")],
+        None,
+    ),
+    "on_error": (
+        Annotated[Literal["stop", "skip"], opt("--on-error", help="stop at a bad record, or set it aside")],
+        "stop",
+    ),
+    "rejects": (
+        Annotated[str | None, opt("--rejects", help="file for the records set aside, with reasons", env=False)],
+        None,
+    ),
+    "max_rejects": (
+        Annotated[int | None, opt("--max-rejects", help="exit code 3 when more than this many are set aside")],
+        None,
+    ),
+    "metrics": (Annotated[str | None, opt("--metrics", help="append one JSON line of figures to this file")], None),
+}
+
+
+def with_io(
+    resumable: bool = True, records_out: bool = True
+) -> Callable[[Callable[Concatenate[IO, P], None]], Callable[..., None]]:
+    """Give a command, whose first parameter is `io: IO`, the shared argument and options.
+
+    Typer sees them beside the command's own; the command gets them packed. A command that is not resumable has neither
+    --resume nor --force; one whose output is no stream of records has no --format.
+    """
+    without = ("resume", "force") * (not resumable) + ("format",) * (not records_out)
+    shared = {name: option for name, option in OPTIONS.items() if name not in without}
+
+    def decorate(command: Callable[Concatenate[IO, P], None]) -> Callable[..., None]:
+        own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+
+        @functools.wraps(command)
+        def packed(**values: Any) -> None:
+            given = {field.name: values.pop(field.name) for field in fields(IO) if field.name in values}
+            command(_io(given), **values)  # type: ignore[call-arg]
+
+        parameters = [_parameter("inputs", INPUTS, None)]
+        parameters += [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+        parameters += [_parameter(name, kind, default) for name, (kind, default) in shared.items()]
+        packed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        packed.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return packed
+
+    return decorate
+
+
+def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _io(given: dict[str, Any]) -> IO:
+    """The shared options, checked against one another. Raises UsageError."""
+    output = None if given["output"] == "-" else given["output"]
+    io = IO(**{**given, "inputs": given["inputs"] or [], "output": output, "shard": parse_shard(given["shard"])})
+    if io.resume and io.force:
+        raise UsageError("--resume goes on from an unfinished run, --force discards it; give one of them")
+    if output is None and (io.resume or io.force):
+        raise UsageError("--resume and --force need a named output; add -o FILE")
+    if io.on_error == "stop" and io.rejects is not None:
+        raise UsageError("--rejects needs --on-error skip")
+    if io.on_error == "stop" and io.max_rejects is not None:
+        raise UsageError("--max-rejects needs --on-error skip")
+    if io.max_rejects is not None and io.max_rejects < 0:
+        raise UsageError(f"--max-rejects is {io.max_rejects}, expected 0 or more")
+    if io.rejects is not None and io.rejects == output:
+        raise UsageError("--rejects and --output name the same file")
+    return io
+
+
+def parse_shard(text: str | None) -> tuple[int, int] | None:
+    """`I/N` as numbers. Raises UsageError unless 0 <= I < N."""
+    if text is None:
+        return None
+    index, slash, count = text.partition("/")
+    if not (slash and index.isdecimal() and count.isdecimal() and int(index) < int(count)):
+        raise UsageError(f"--shard is {text}, expected I/N with I from 0 to N - 1, such as 0/4")
+    return int(index), int(count)

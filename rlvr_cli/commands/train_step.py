@@ -1,0 +1,92 @@
+"""`rlvr train-step`: options in, one update, the next policy out."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+from rlvr_cli import policy as policies
+from rlvr_cli.commands.options import IO, opt, with_io
+from rlvr_cli.commands.progress import progress
+from rlvr_cli.commands.run import Run
+from rlvr_cli.errors import UsageError
+from rlvr_cli.stages.train_step import train_step as stage
+from rlvr_cli.training.batches import check_scored
+from rlvr_cli.training.settings import LossSettings, TrainSettings, UpdateSettings
+
+
+@with_io(resumable=False, records_out=False)
+def train_step(
+    io: IO,
+    model: Annotated[str, opt("--model", help="the policy that sampled the records, and is trained")] = "tiny",
+    advantage: Annotated[
+        Literal["dr-grpo", "grpo", "rloo"], opt("--advantage", help="how a group's rewards become advantages")
+    ] = "dr-grpo",
+    epsilon: Annotated[float, opt("--epsilon", help="added to the deviation that grpo divides by")] = 1e-6,
+    aggregation: Annotated[
+        Literal["token-mean", "sequence-mean", "constant"], opt("--aggregation", help="what the loss is a mean of")
+    ] = "token-mean",
+    clip_low: Annotated[float, opt("--clip-low", help="the ratio is clipped below at 1 minus this")] = 0.2,
+    clip_high: Annotated[float, opt("--clip-high", help="the ratio is clipped above at 1 plus this")] = 0.28,
+    dual_clip: Annotated[float, opt("--dual-clip", help="bound of the loss for negative advantages")] = 3.0,
+    kl_coef: Annotated[float, opt("--kl-coef", help="weight of the KL term (k3) to --reference")] = 0.0,
+    reference: Annotated[str | None, opt("--reference", help="reference policy of the KL term")] = None,
+    entropy_coef: Annotated[float, opt("--entropy-coef", help="weight of the entropy bonus")] = 0.0,
+    old_logprobs: Annotated[
+        Literal["sampler", "trainer"],
+        opt("--old-logprobs", help="whose logprobs the ratio divides by; trainer adds importance weights"),
+    ] = "sampler",
+    learning_rate: Annotated[float, opt("--learning-rate", help="of AdamW")] = 1e-6,
+    warmup: Annotated[int, opt("--warmup", help="updates over which the learning rate rises, over all steps")] = 8,
+    weight_decay: Annotated[float, opt("--weight-decay", help="of AdamW")] = 0.0,
+    max_grad_norm: Annotated[float, opt("--max-grad-norm", help="the gradient is scaled down to this norm")] = 1.0,
+    mini_batch: Annotated[int, opt("--mini-batch", help="rollouts an update, nearly; 0 takes all at once")] = 128,
+    epochs: Annotated[int, opt("--epochs", help="passes over the step's rollouts")] = 1,
+    micro_tokens: Annotated[
+        int, opt("--micro-tokens", help="tokens (padding too) a forward pass; bounds memory, not the gradient")
+    ] = 16384,
+    seed: Annotated[int, opt("--seed", help="of the order of the mini-batches")] = 0,
+    dtype: Annotated[Literal["float32", "float64"], opt("--dtype", help="of weights and gradient")] = "float32",
+    device: Annotated[str, opt("--device", help="cpu, cuda, mps, or auto for the best one here")] = "auto",
+    off_policy: Annotated[bool, opt("--off-policy", help="take records of other policies too")] = False,
+    keep_optimizer: Annotated[
+        bool, opt("--keep-optimizer", help="leave the old policy its optimizer state, to train it again")
+    ] = False,
+) -> None:
+    """Make one policy-gradient update: scored rollouts in, the next policy's directory out (-o DIR)."""
+    if io.output is None:
+        raise UsageError("-o DIR is missing: the directory of the next policy")
+    if (kl_coef != 0) != (reference is not None):
+        raise UsageError("--kl-coef and --reference go together")
+    for flag, value, least in (("--epochs", epochs, 1), ("--mini-batch", mini_batch, 0), ("--warmup", warmup, 0)):
+        if value < least:
+            raise UsageError(f"{flag} is {value}, expected at least {least}")
+    policy = policies.find(model)
+    frozen = policies.find(reference) if reference is not None else None
+    with Run("train-step", io, resumable=False, records_out=False) as run:
+        loss = LossSettings(clip_low, clip_high, dual_clip, kl_coef, entropy_coef)
+        update = UpdateSettings(
+            loss=loss,
+            aggregation=aggregation,
+            old_logprobs=old_logprobs,
+            epochs=epochs,
+            mini_batch=mini_batch,
+            micro_tokens=micro_tokens,
+            learning_rate=learning_rate,
+            warmup=warmup,
+            weight_decay=weight_decay,
+            max_grad_norm=max_grad_norm,
+            seed=seed,
+        )
+        settings = TrainSettings(advantage, epsilon, update, dtype, device, keep_optimizer)
+        records = run.read(partial(check_scored, policy, off_policy))
+        with progress("train-step", None) as advance:
+            metrics = stage(records, policy, Path(io.output), settings, frozen, run.warn, advance)
+        run.figures(**metrics)
+        run.print(metrics)
+        run.say(
+            "step {policy_step}: {groups} groups, {groups_mixed} with a signal "
+            "({groups_all_wrong} all wrong, {groups_all_right} all right); "
+            "{updates} updates on {rollouts_trained} rollouts, {tokens_trained} tokens in {seconds:.1f} s".format(
+                **metrics
+            )
+        )

@@ -1,0 +1,1 @@
+"""Where records enter and leave: JSONL, Parquet, atomic outputs, resume, rejects, groups."""
