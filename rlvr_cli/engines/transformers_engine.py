@@ -11,6 +11,7 @@ from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 from rlvr_cli.engines.engine import Request, Sample, Sampling
 from rlvr_cli.engines.models import context_length, end_token_ids, load_model
 from rlvr_cli.engines.sampling import draw, sampled_logprobs
+from rlvr_cli.errors import UserError
 from rlvr_cli.policy import Policy
 
 Tag = TypeVar("Tag")
@@ -81,6 +82,10 @@ class TransformersEngine:
                 past_key_values=cache,
                 use_cache=True,
             ).logits[:, -1]
+        if not logprobs.isfinite().all():
+            raise UserError(
+                "the model gives logits that are not finite; its weights are broken, or try --dtype float32"
+            )
         return [
             Sample(ids[row, :length].tolist(), logprobs[row, :length].tolist(), "stop" if stopped[row] else "length")
             for row, length in enumerate(lengths.tolist())

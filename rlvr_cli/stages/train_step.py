@@ -20,7 +20,7 @@ def train_step(
     settings: TrainSettings,
     reference: Policy | None = None,
     warn: Callable[[str], None] = lambda message: None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    advance: Callable[[int], None] = lambda updates: None,
 ) -> dict[str, Any]:
     """Write the next policy to `output`, whole or not at all, and return the step's metrics.
 
@@ -40,7 +40,7 @@ def train_step(
         if not step.sequences:
             warn("no group has a signal: the weights stay as they are")
         frozen = load_model(reference, settings.dtype, settings.device) if reference is not None else None
-        totals = update(model, optimizer, step.sequences, settings.update, updates_before, frozen, progress)
+        totals = update(model, optimizer, step.sequences, settings.update, updates_before, frozen, advance)
         metrics = {
             "policy_step": policy.step + 1,
             **_group_figures(step),

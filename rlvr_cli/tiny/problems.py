@@ -62,7 +62,7 @@ def problem(chain: Chain, **columns: str) -> dict[str, str]:
 
 
 def generate(name: str) -> Iterator[dict[str, str]]:
-    """The problems of a set. No prompt stands twice in a set or in two sets: `eval` is drawn first, the rest avoid it."""
+    """The problems of a set. No prompt stands twice, in a set or in two: `eval` is drawn first, the rest avoid it."""
     seen: set[str] = set()
     for other in ("eval", *(other for other in SETS if other != "eval")):
         rng = random.Random(derived_seed("tiny problems", other))

@@ -148,7 +148,7 @@ def update(
     settings: UpdateSettings,
     updates_before: int,
     reference: Any = None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    advance: Callable[[int], None] = lambda updates: None,
 ) -> Totals:
     """Train on a step's sequences: `epochs` passes, one optimizer update a mini-batch.
 
@@ -181,5 +181,5 @@ def update(
         totals.updates += 1
         totals.grad_norm += norm
         totals.grad_norm_max = max(totals.grad_norm_max, norm)
-        progress(index + 1, len(batches))
+        advance(1)
     return totals

@@ -14,13 +14,15 @@ def evaluate(prompt: str) -> str:
     value = words[1] + words[2]
     for part in " ".join(words[4:-1]).split(" . "):
         _, op, *operand = part.removesuffix(" .").split()
-        value = {
-            "+": lambda: f"{(int(value) + int(operand[0])) % 100:02d}",
-            "-": lambda: f"{(int(value) - int(operand[0])) % 100:02d}",
-            "double": lambda: f"{int(value) + int(value):03d}"[-2:],
-            "flip": lambda: value[::-1],
-            "nines": lambda: "".join(str(9 - int(digit)) for digit in value),
-        }[op]()
+        number = int(value)
+        if op in "+-":
+            value = f"{(number + int(op + operand[0])) % 100:02d}"
+        elif op == "double":
+            value = f"{number + number:03d}"[-2:]
+        elif op == "flip":
+            value = value[::-1]
+        else:
+            value = "".join(str(9 - int(digit)) for digit in value)
     return " ".join(value)
 
 
