@@ -19,3 +19,8 @@ class RejectsError(UserError):
 
 class BudgetError(UserError):
     """A budget or deadline ended the run before its input did; the output is usable. Exit code 4."""
+
+
+def first_line(error: BaseException) -> str:
+    """What a library's error says, cut to the one line that a message has room for."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

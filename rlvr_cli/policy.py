@@ -15,17 +15,21 @@ from rlvr_cli.errors import UserError
 
 TINY = Path(__file__).parent / "tiny" / "policy"
 CARD = "rlvr.json"
-OPTIMIZER = "optimizer.pt"
+OPTIMIZER = "rlvr-optimizer.pt"  # a name of our own: `optimizer.pt` is that of other trainers
 
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy on disk: `name` as given, `id` a digest of the weights, `step` how many train-steps made it."""
+    """A policy on disk: `name` as given, `id` a digest of the weights, `step` how many train-steps made it.
+
+    `vocabulary` is how many token ids it has, None where its config does not say.
+    """
 
     name: str
     path: Path
     id: str
     step: int
+    vocabulary: int | None
 
 
 def find(name: str) -> Policy:
@@ -37,7 +41,16 @@ def find(name: str) -> Policy:
     weights = weight_files(path)
     if not weights:
         raise UserError(f"model {name}: has no *.safetensors; save its weights as safetensors first")
-    return Policy(name, path, digest_files(weights), read_card(path).get("policy_step", 0))
+    return Policy(name, path, digest_files(weights), read_card(path).get("policy_step", 0), _vocabulary(path))
+
+
+def _vocabulary(path: Path) -> int | None:
+    try:
+        config = orjson.loads((path / "config.json").read_bytes())
+        size = config.get("vocab_size") or config.get("text_config", {}).get("vocab_size")
+    except (ValueError, AttributeError) as error:
+        raise UserError(f"{path / 'config.json'}: is no model configuration: {error}") from error
+    return size if isinstance(size, int) else None
 
 
 def weight_files(path: Path) -> list[Path]:

@@ -1,8 +1,9 @@
 """`rlvr rollout`: options in, streams opened, figures out."""
 
+import math
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,12 +11,10 @@ from rlvr_cli import policy as policies
 from rlvr_cli.commands.options import IO, opt, with_io
 from rlvr_cli.commands.run import Run
 from rlvr_cli.engines.engine import Sampling
-from rlvr_cli.engines.tokens import check_prompt_options
+from rlvr_cli.engines.tokens import Tokens
 from rlvr_cli.errors import RecordError, UsageError, UserError
 from rlvr_cli.records import Record, check_problem, problem_id
 from rlvr_cli.streams.outputs import Unit
-
-UNIT = Unit(identity=problem_id, size=lambda record: int(record["group_size"]))
 
 
 @with_io()
@@ -38,7 +37,7 @@ def rollout(
     dtype: Annotated[
         Literal["float32", "bfloat16", "float64"], opt("--dtype", help="precision of the forward pass")
     ] = "float32",
-    device: Annotated[str, opt("--device", help="cpu, cuda, mps, or auto for the best one here")] = "auto",
+    device: Annotated[str, opt("--device", help="cpu, cuda, or auto for the better one here")] = "auto",
 ) -> None:
     """Sample K completions for each problem, with exact token ids and logprobs."""
     sampling = Sampling(temperature, top_p, top_k, min_p, tuple(stop or ()))
@@ -56,26 +55,34 @@ def rollout(
         "template": chat_template,
         "seed": seed,
         "dtype": dtype,
+        "batch_size": batch_size,
     }
+    unit = Unit(
+        identity=problem_id,
+        size=lambda record: int(record["group_size"]),
+        # a resumed run begins where a batch of the unbroken run did: the same shapes, the same rounding
+        granule=math.lcm(batch_size, samples) // samples,
+    )
     with Run("rollout", io, settings=settings) as run:
         if not sampling.whole_support:
             run.warn("with temperature 0, top-p, top-k or min-p rlvr train-step refuses these records")
-        problems = run.read(_checker(system, template), unit=UNIT, before_model=True)
+        tokens = Tokens(policy, system, chat_template)
+        checker = Checker(tokens)
+        problems = run.read(checker.check, unit=unit, before_model=True)
+        checker.places.clear()  # `problems` reads the input once more
         run.total = run.total and run.total * samples
         # torch and transformers take seconds to import: not before the inputs are known to be good
-        from rlvr_cli.engines.tokens import Tokens
         from rlvr_cli.engines.transformers_engine import TransformersEngine
         from rlvr_cli.stages.rollout import Plan
         from rlvr_cli.stages.rollout import rollout as stage
 
-        tokens = Tokens(policy, system, chat_template)
         engine = TransformersEngine(
             policy, batch_size=batch_size, dtype=dtype, device=device, end_ids=tokens.end_ids, decode=tokens.text
         )
         plan = Plan(policy, samples, max_tokens, seed, sampling)
         tally = Tally()
         began = time.monotonic()
-        run.write(tally.count(stage(problems, engine, plan, tokens.prompt_ids, tokens.text)), unit=UNIT)
+        run.write(tally.count(stage(problems, engine, plan, tokens.prompt_ids, tokens.text)), unit=unit)
         tally.report(run, time.monotonic() - began)
 
 
@@ -116,27 +123,33 @@ class Tally:
         )
 
 
-def _checker(system: str | None, template: Path | None) -> Callable[[Record], None]:
-    places: dict[str, str] = {}
+@dataclass
+class Checker:
+    """Checks problems before the model is loaded; `places` says where each problem_id was first seen."""
 
-    def check(record: Record) -> None:
+    tokens: Tokens
+    places: dict[str, str] = field(default_factory=dict)
+
+    def check(self, record: Record) -> None:
+        """Raise RecordError for what is no problem, cannot be made a prompt, or was there before."""
         check_problem(record)
-        check_prompt_options(system, template, record)
+        self.tokens.check(record)
         # The same problem twice would be sampled with the same seeds: the same rollouts, under the same ids.
-        first = places.setdefault(problem_id(record), record.where)
-        if first != record.where:
+        name = problem_id(record)
+        if name in self.places:
             raise RecordError(
-                f"{record.where}: problem_id {problem_id(record)} stands at {first} already; "
+                f"{record.where}: problem_id {name} stands at {self.places[name]} already; "
                 "rlvr convert --drop-duplicates keeps the first"
             )
-
-    return check
+        self.places[name] = record.where
 
 
 def _check_options(sampling: Sampling, samples: int, max_tokens: int, batch_size: int) -> None:
     for flag, value in (("--samples", samples), ("--max-tokens", max_tokens), ("--batch-size", batch_size)):
         if value < 1:
             raise UsageError(f"{flag} is {value}, expected at least 1")
+    if "" in sampling.stop:
+        raise UsageError("--stop is empty: every completion would end at once")
     if sampling.temperature < 0 or not 0 < sampling.top_p <= 1 or sampling.top_k < 0 or not 0 <= sampling.min_p < 1:
         raise UsageError("expected --temperature >= 0, 0 < --top-p <= 1, --top-k >= 0, 0 <= --min-p < 1")
 

@@ -43,10 +43,10 @@ def train_step(
     epochs: Annotated[int, opt("--epochs", help="passes over the step's rollouts")] = 1,
     micro_tokens: Annotated[
         int, opt("--micro-tokens", help="tokens (padding too) a forward pass; bounds memory, not the gradient")
-    ] = 16384,
+    ] = 4096,
     seed: Annotated[int, opt("--seed", help="of the order of the mini-batches")] = 0,
     dtype: Annotated[Literal["float32", "float64"], opt("--dtype", help="of weights and gradient")] = "float32",
-    device: Annotated[str, opt("--device", help="cpu, cuda, mps, or auto for the best one here")] = "auto",
+    device: Annotated[str, opt("--device", help="cpu, cuda, or auto for the better one here")] = "auto",
     off_policy: Annotated[bool, opt("--off-policy", help="take records of other policies too")] = False,
     keep_optimizer: Annotated[
         bool, opt("--keep-optimizer", help="leave the old policy its optimizer state, to train it again")
@@ -57,9 +57,22 @@ def train_step(
         raise UsageError("-o DIR is missing: the directory of the next policy")
     if (kl_coef != 0) != (reference is not None):
         raise UsageError("--kl-coef and --reference go together")
-    for flag, value, least in (("--epochs", epochs, 1), ("--mini-batch", mini_batch, 0), ("--warmup", warmup, 0)):
+    for flag, value, least in (
+        ("--epochs", epochs, 1),
+        ("--mini-batch", mini_batch, 0),
+        ("--micro-tokens", micro_tokens, 1),
+        ("--warmup", warmup, 0),
+        ("--learning-rate", learning_rate, 0),
+        ("--weight-decay", weight_decay, 0),
+        ("--dual-clip", dual_clip, 1),
+        ("--clip-low", clip_low, 0),
+        ("--clip-high", clip_high, 0),
+        ("--kl-coef", kl_coef, 0),
+    ):
         if value < least:
             raise UsageError(f"{flag} is {value}, expected at least {least}")
+    if max_grad_norm <= 0 or clip_low > 1:
+        raise UsageError("expected --max-grad-norm above 0 (inf turns it off) and --clip-low at most 1")
     policy = policies.find(model)
     frozen = policies.find(reference) if reference is not None else None
     with Run("train-step", io, resumable=False, records_out=False) as run:

@@ -6,26 +6,23 @@ import torch
 from transformers import AutoModelForCausalLM
 from transformers.utils import logging
 
-from rlvr_cli.errors import UserError
+from rlvr_cli.errors import UserError, first_line
 from rlvr_cli.policy import Policy
-
-DTYPES = ("float32", "bfloat16", "float64")
 
 
 def load_model(policy: Policy, dtype: str, device: str) -> Any:
-    """The model in evaluation mode (no dropout) on `device`: `cpu`, `cuda`, `mps`, or `auto` for the best one here."""
+    """The model in evaluation mode (no dropout) on `device`: `cpu`, `cuda`, or `auto` for the better one here."""
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         model = AutoModelForCausalLM.from_pretrained(
             policy.path, dtype=getattr(torch, dtype), local_files_only=True, attn_implementation="sdpa"
         )
         return model.to(device).eval()
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise UserError(f"model {policy.name}: cannot be loaded on {device}: {reason}") from error
+    except Exception as error:  # torn weights, an unknown architecture, a missing device: each raises its own kind
+        raise UserError(f"model {policy.name}: cannot be loaded on {device}: {first_line(error)}") from error
 
 
 def end_token_ids(model: Any) -> set[int]:

@@ -21,14 +21,14 @@ def sampled_logprobs(logits: Tensor, sampling: Sampling) -> Tensor:
     outside = torch.zeros_like(scores, dtype=torch.bool)
     if 0 < sampling.top_k < scores.shape[-1]:
         outside |= scores < scores.topk(sampling.top_k, dim=-1).values[:, -1:]
-    if sampling.min_p > 0:
-        outside |= scores < scores.max(dim=-1, keepdim=True).values + math.log(sampling.min_p)
     if sampling.top_p < 1:
         ordered, order = scores.masked_fill(outside, -torch.inf).softmax(-1).sort(dim=-1, descending=True)
         # A token is outside when the ones before it reach top_p already; the first one never is.
         beyond = ordered.cumsum(-1) - ordered >= sampling.top_p
         beyond[:, 0] = False
         outside |= beyond.gather(1, order.argsort(dim=-1))
+    if sampling.min_p > 0:
+        outside |= scores < scores.max(dim=-1, keepdim=True).values + math.log(sampling.min_p)
     return torch.log_softmax(scores.masked_fill(outside, -torch.inf), dim=-1)
 
 

@@ -1,26 +1,44 @@
 """Text to token ids and back, with the policy's own tokenizer and chat template."""
 
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
-from rlvr_cli.errors import RecordError, UserError
+from rlvr_cli.errors import RecordError, UserError, first_line
 from rlvr_cli.policy import Policy
 from rlvr_cli.records import Record
 
 
 class Tokens:
-    """A policy's tokenizer, with an optional system message and chat template (Jinja) in place of its own."""
+    """A policy's tokenizer, with an optional system message and chat template (Jinja) in place of its own.
+
+    The tokenizer is read when it is first needed: transformers takes seconds to import.
+    """
 
     def __init__(self, policy: Policy, system: str | None = None, template: str | None = None) -> None:
+        self._policy = policy
+        self._system = system
+        self._template = template
+
+    @cached_property
+    def _tokenizer(self) -> Any:
         from transformers import AutoTokenizer
 
         try:
-            self._tokenizer: Any = AutoTokenizer.from_pretrained(policy.path, local_files_only=True)
-        except (OSError, ValueError) as error:
-            raise UserError(f"model {policy.name}: its tokenizer cannot be read: {_first_line(error)}") from error
-        self._system = system
-        if template is not None:
-            self._tokenizer.chat_template = template
+            tokenizer = AutoTokenizer.from_pretrained(self._policy.path, local_files_only=True)
+        except Exception as error:  # a torn tokenizer.json raises a plain Exception
+            raise UserError(f"model {self._policy.name}: its tokenizer cannot be read: {first_line(error)}") from error
+        if self._template is not None:
+            tokenizer.chat_template = self._template
+        return tokenizer
+
+    def check(self, problem: Record) -> None:
+        """Raise RecordError for a problem that cannot become a prompt, or that an option would have no effect on."""
+        if "prompt" in problem:
+            option = "--system" if self._system is not None else "--template" if self._template is not None else None
+            if option:
+                raise RecordError(f"{problem.where}: prompt is used as it is; {option} needs messages instead")
+        if not problem.get("prompt"):  # messages may not fit the template, an empty prompt may have no tokens
+            self.prompt_ids(problem)
 
     def prompt_ids(self, problem: Record) -> list[int]:
         """The ids of `prompt` as it is, or of `messages` through the chat template. One BOS, never two."""
@@ -47,7 +65,7 @@ class Tokens:
             )
         except Exception as error:  # the template is a program of the model's: it may raise what it likes
             raise RecordError(
-                f"{problem.where}: messages do not fit the chat template: {_first_line(error)}; "
+                f"{problem.where}: messages do not fit the chat template: {first_line(error)}; "
                 "change them or give --template FILE"
             ) from error
         ids: list[int] = self._tokenizer(text, add_special_tokens=False).input_ids
@@ -62,14 +80,3 @@ class Tokens:
         """The text of completion ids, special tokens kept."""
         text: str = self._tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
         return text
-
-
-def check_prompt_options(system: str | None, template: Path | None, record: Record) -> None:
-    """`prompt` is used as it is: what would change it is refused rather than ignored."""
-    given = "--system" if system is not None else "--template" if template is not None else None
-    if given and "prompt" in record:
-        raise RecordError(f"{record.where}: prompt is used as it is; {given} needs messages instead of prompt")
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -61,6 +61,8 @@ class TransformersEngine:
         rows = torch.arange(len(batch), device=device)  # the samples still being drawn, as rows of the cache
         for position in range(uniforms.shape[1]):
             scores = sampled_logprobs(logits, sampling)
+            if scores.isnan().any():
+                raise UserError("the model's logits are not numbers: its weights are broken, or try --dtype float32")
             tokens = draw(scores, uniforms[rows, position], greedy=sampling.temperature == 0)
             ids[rows, position] = tokens
             logprobs[rows, position] = scores.gather(1, tokens[:, None])[:, 0].float()
@@ -82,10 +84,6 @@ class TransformersEngine:
                 past_key_values=cache,
                 use_cache=True,
             ).logits[:, -1]
-        if not logprobs.isfinite().all():
-            raise UserError(
-                "the model gives logits that are not finite; its weights are broken, or try --dtype float32"
-            )
         return [
             Sample(ids[row, :length].tolist(), logprobs[row, :length].tolist(), "stop" if stopped[row] else "length")
             for row, length in enumerate(lengths.tolist())

@@ -12,6 +12,10 @@ from rlvr_cli.training.batches import Step, form_step
 from rlvr_cli.training.checkpoint import drop_optimizer, make_optimizer, new_directory, write_policy
 from rlvr_cli.training.settings import TrainSettings
 
+# Beyond these the sampler and the trainer disagree by more than the rounding of bfloat16.
+GAP_MEAN = 0.02
+GAP_LARGEST = 1.0
+
 
 def train_step(
     records: Iterable[Record],
@@ -37,10 +41,19 @@ def train_step(
         optimizer, updates_before, continued = make_optimizer(model, policy, settings.update.weight_decay)
         if policy.step > 0 and not continued:
             warn(f"{policy.name} has no optimizer state (it went on with a later step): AdamW starts afresh")
+        if step.incomplete:
+            warn(f"{step.incomplete} groups are smaller than their group_size; is the input whole?")
+        if step.unjudged:
+            warn(f"{step.unjudged} rollouts could not be judged and are in no baseline; see their verifier_detail")
         if not step.sequences:
             warn("no group has a signal: the weights stay as they are")
         frozen = load_model(reference, settings.dtype, settings.device) if reference is not None else None
         totals = update(model, optimizer, step.sequences, settings.update, updates_before, frozen, advance)
+        if totals.gap_tokens and (totals.gap / totals.gap_tokens > GAP_MEAN or totals.gap_max > GAP_LARGEST):
+            warn(
+                f"the records' logprobs are {totals.gap / totals.gap_tokens:.3f} from this policy's on average, "
+                f"{totals.gap_max:.2f} at most: was it sampled in lower precision, or by another policy?"
+            )
         metrics = {
             "policy_step": policy.step + 1,
             **_group_figures(step),
@@ -56,7 +69,10 @@ def train_step(
         }
         metrics["policy_id"] = write_policy(directory, model, optimizer, updates_before + totals.updates, policy, card)
     if not settings.keep_optimizer:
-        drop_optimizer(policy)
+        try:
+            drop_optimizer(policy)
+        except OSError as error:  # the new policy is whole, and that is what counts
+            warn(f"{policy.name} keeps its optimizer state, it cannot be removed: {error.strerror}")
     metrics["seconds"] = time.monotonic() - began
     return metrics
 

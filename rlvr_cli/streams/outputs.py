@@ -33,11 +33,13 @@ class Unit:
     """How records fall into units of work, which a resumed run counts.
 
     One input record is one unit and yields `size` consecutive output records. `identity` gives the same string on the
-    input record and on each of its output records; `size` is asked of an output record.
+    input record and on each of its output records; `size` is asked of an output record. A resumed run keeps a multiple
+    of `granule` units: what is made in batches begins again where a batch began.
     """
 
     identity: Callable[[Record], str]
     size: Callable[[Record], int]
+    granule: int = 1
 
 
 class Output(Protocol):
@@ -126,11 +128,13 @@ class FileOutput:
     def done(self, unit: Unit) -> Iterator[str]:
         """The identities of the finished units. What follows the last of them is cut off at once."""
         if self._resumed:
-            end = len(self._head)
-            for _, size, length in self._units(unit):
-                self.already += 1
-                self.records_already += size
-                end += length
+            end = offset = len(self._head)
+            records = 0
+            for number, (_, size, length) in enumerate(self._units(unit), 1):
+                offset += length
+                records += size
+                if number % unit.granule == 0:
+                    self.already, self.records_already, end = number, records, offset
             self._cut(end)
             self.unfinished = self.already > 0
         return (identity for identity, _, _ in islice(self._units(unit), self.already))

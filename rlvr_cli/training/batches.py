@@ -70,6 +70,12 @@ def check_scored(policy: Policy, off_policy: bool, record: Record) -> None:
     completion, logprobs = record["completion_token_ids"], record["logprobs"]
     if len(completion) != len(logprobs):
         raise RecordError(f"{where}: {len(completion)} completion_token_ids and {len(logprobs)} logprobs; sample again")
+    if not record["prompt_token_ids"]:
+        raise RecordError(f"{where}: prompt_token_ids is empty: nothing to predict the first token from")
+    largest = max(max(record["prompt_token_ids"]), max(completion, default=0))
+    if policy.vocabulary is not None and largest >= policy.vocabulary:
+        size = f"{policy.name} ({policy.vocabulary})"
+        raise RecordError(f"{where}: token id {largest} is beyond the vocabulary of {size}; sampled by another model?")
     if record["temperature"] <= 0:
         raise RecordError(f"{where}: temperature is 0: greedy samples have no gradient; sample with --temperature 1")
     if record.get("top_p", 1) < 1 or record.get("top_k", 0) > 0 or record.get("min_p", 0) > 0:
@@ -91,9 +97,12 @@ def form_step(records: Iterable[Record], kind: str, epsilon: float) -> Step:
     groups: dict[str, list[Record]] = {}
     places: dict[str, str] = {}
     for record in records:
-        first = places.setdefault(record["rollout_id"], record.where)
-        if first != record.where:
-            raise RecordError(f"{record.where}: rollout_id {record['rollout_id']} stands at {first} already")
+        name = record["rollout_id"]
+        if name in places:
+            raise RecordError(
+                f"{record.where}: rollout_id {name} stands at {places[name]} already; is a file named twice?"
+            )
+        places[name] = record.where
         groups.setdefault(record["group_id"], []).append(record)
     sequences: list[Sequence] = []
     signals: Counter[str] = Counter()
@@ -105,7 +114,7 @@ def form_step(records: Iterable[Record], kind: str, epsilon: float) -> Step:
         unjudged += len(group) - len(judged)
         rewards = [float(record["reward"]) for record in judged]
         reward_sum += sum(rewards)
-        signal = group_signal(list(rewards))
+        signal = group_signal(rewards)
         signals[signal] += 1
         if signal == "mixed":
             shaped = [reward + record.get("shaping", 0.0) for reward, record in zip(rewards, judged, strict=True)]

@@ -4,17 +4,18 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from rlvr_cli.errors import UsageError, UserError
+from rlvr_cli.errors import UsageError, UserError, first_line
 from rlvr_cli.policy import CARD, OPTIMIZER, Policy, digest_files, weight_files
 
-# What a model's own save writes anew; all else of a policy's directory (tokenizer, templates) is copied as it is.
-_WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "*.bin", "*.bin.index.json", "*.gguf", CARD, OPTIMIZER)
+# What goes along with the weights: configuration, tokenizer, templates, code. Weights of any format do not.
+_COMPANIONS = ("*.json", "*.jinja", "*.model", "*.txt", "*.tiktoken", "*.py", "*.md")
+_NOT_COMPANIONS = ("*.index.json", "trainer_state.json", CARD)
 
 
 def make_optimizer(model: Any, policy: Policy, weight_decay: float) -> tuple[Any, int, bool]:
@@ -31,7 +32,9 @@ def make_optimizer(model: Any, policy: Policy, weight_decay: float) -> tuple[Any
         state["param_groups"][0]["weight_decay"] = weight_decay
         optimizer.load_state_dict(state)
     except Exception as error:  # torch raises many kinds for a file that is torn or of another model
-        raise UserError(f"{path}: cannot be read as this policy's optimizer state ({error}); remove it") from error
+        raise UserError(
+            f"{path}: cannot be read as this policy's optimizer state ({first_line(error)}); remove it"
+        ) from error
     return optimizer, int(content["updates"]), True
 
 
@@ -42,35 +45,59 @@ def new_directory(output: Path, source: Policy) -> Iterator[Path]:
     What a policy directory of that name held before is whole until then. Raises UserError before anything is written
     if the place cannot be used.
     """
+    output = output.resolve()  # through a symbolic link: what it points to is replaced
     _check_place(output, source)
     partial = output.with_name(f".{output.name}.partial")
     previous = output.with_name(f".{output.name}.previous")
     try:
-        if previous.exists() and not output.exists():  # killed between the two renames below
-            previous.rename(output)
-        shutil.rmtree(previous, ignore_errors=True)
-        partial.mkdir(parents=True, exist_ok=True)
-        lock = os.open(partial, os.O_RDONLY)
-    except OSError as error:
-        raise UserError(f"{output}: cannot be written: {error.strerror}; choose another --output") from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(lock)
-        raise UserError(f"{output}: another run is writing it; wait for it or choose another --output") from error
-    try:
-        _empty(partial)
-        yield partial
-        if output.exists():
+        lock = _locked(partial, output)
+        try:
+            if previous.exists() and not output.exists():  # killed between the two renames of _swap
+                previous.rename(output)
             shutil.rmtree(previous, ignore_errors=True)
-            output.rename(previous)
-        partial.rename(output)
-        shutil.rmtree(previous, ignore_errors=True)
+            _empty(partial)
+            try:
+                yield partial
+                _swap(partial, output, previous)
+            except BaseException:
+                shutil.rmtree(partial, ignore_errors=True)
+                raise
+        finally:
+            os.close(lock)
     except OSError as error:
-        raise UserError(f"{output}: cannot be written: {error.strerror or error}; nothing was changed") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        os.close(lock)
+        raise UserError(
+            f"{output}: cannot be written: {error.strerror or error}; free the place or choose another --output"
+        ) from error
+
+
+def _locked(partial: Path, output: Path) -> int:
+    """Make the directory `partial` and lock it; a descriptor that holds the lock."""
+    while True:
+        partial.mkdir(parents=True, exist_ok=True)
+        lock = os.open(partial, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(lock)
+            raise UserError(f"{output}: another run is writing it; wait for it or choose another --output") from error
+        with suppress(FileNotFoundError):
+            if partial.stat().st_ino == os.fstat(lock).st_ino:
+                return lock
+        os.close(lock)  # another run finished in between and took the directory with it
+
+
+def _swap(partial: Path, output: Path, previous: Path) -> None:
+    """Give `partial` the name `output`; what had it goes, or comes back if that fails."""
+    replaces = output.exists()
+    if replaces:
+        output.rename(previous)
+    try:
+        partial.rename(output)
+    except OSError:
+        if replaces:
+            previous.rename(output)
+        raise
+    shutil.rmtree(previous, ignore_errors=True)
 
 
 def write_policy(
@@ -84,10 +111,10 @@ def write_policy(
     """Write weights, tokenizer, optimizer state and, last, `rlvr.json` into `directory`; the new policy's id."""
     import torch
 
-    shutil.copytree(source.path, directory, ignore=shutil.ignore_patterns(*_WEIGHTS, ".*"), dirs_exist_ok=True)
-    model.save_pretrained(directory)
-    for path in weight_files(directory):
-        path.chmod(0o644)
+    _save_weights(model, directory)
+    for path in source.path.iterdir():
+        if path.is_file() and _matches(path, _COMPANIONS) and not _matches(path, _NOT_COMPANIONS):
+            shutil.copyfile(path, directory / path.name)
     torch.save({"state": optimizer.state_dict(), "updates": updates}, directory / OPTIMIZER)
     policy_id = digest_files(weight_files(directory))
     content = {"policy_id": policy_id, "policy_step": source.step + 1, "parent_policy_id": source.id, **card}
@@ -96,6 +123,21 @@ def write_policy(
     (directory / CARD).write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n")
     _sync(directory / CARD)
     return policy_id
+
+
+def _save_weights(model: Any, directory: Path) -> None:
+    """The weights, and no generation config: the source's own is copied, which a strict check might refuse to save."""
+    from transformers import GenerationConfig
+
+    model.generation_config = GenerationConfig()
+    model.save_pretrained(directory)
+    (directory / "generation_config.json").unlink(missing_ok=True)
+    for path in weight_files(directory):
+        path.chmod(0o644)
+
+
+def _matches(path: Path, patterns: tuple[str, ...]) -> bool:
+    return any(path.match(pattern) for pattern in patterns)
 
 
 def drop_optimizer(policy: Policy) -> None:

@@ -24,7 +24,7 @@ class UpdateSettings:
     old_logprobs: str = "sampler"
     epochs: int = 1
     mini_batch: int = 128
-    micro_tokens: int = 16384
+    micro_tokens: int = 4096
     learning_rate: float = 1e-6
     warmup: int = 8
     weight_decay: float = 0.0

@@ -12,6 +12,20 @@ from rlvr_cli.training.batches import Sequence, micro_batches, mini_batches
 from rlvr_cli.training.loss import TokenBatch, policy_gradient_loss, token_weights
 from rlvr_cli.training.settings import UpdateSettings
 
+_MEASURED = (
+    "loss",
+    "policy_loss",
+    "grad_norm",
+    "grad_norm_max",
+    "ratio",
+    "ratio_max",
+    "clip_fraction",
+    "entropy",
+    "kl",
+    "logprob_gap",
+    "logprob_gap_max",
+)
+
 
 @dataclass
 class Totals:
@@ -32,9 +46,21 @@ class Totals:
     gap_max: float = 0.0
     gap_tokens: int = 0
 
-    def figures(self) -> dict[str, float]:
-        """Means over updates (losses, gradient norm) or over trained tokens (the rest), and the largest of each."""
-        updates, tokens = max(self.updates, 1), max(self.tokens, 1)
+    def measure_gap(self, logp: Tensor, sampler: Tensor) -> None:
+        """Add the distance between the trainer's and the sampler's logprobs of the same tokens, both [tokens]."""
+        gap = (logp.detach() - sampler).abs()
+        self.gap += gap.sum().item()
+        self.gap_max = max(self.gap_max, gap.max().item())
+        self.gap_tokens += len(gap)
+
+    def figures(self) -> dict[str, float | None]:
+        """Means over updates (losses, gradient norm) or over trained tokens (the rest), and the largest of each.
+
+        Without an update nothing was measured: None.
+        """
+        updates, tokens = self.updates, self.tokens
+        if not updates:
+            return dict.fromkeys(_MEASURED) | {"updates": 0, "tokens_trained": 0}
         return {
             "updates": self.updates,
             "tokens_trained": self.tokens,
@@ -47,15 +73,16 @@ class Totals:
             "clip_fraction": self.clipped / tokens,
             "entropy": self.entropy / tokens,
             "kl": self.kl / tokens,
-            "logprob_gap": self.gap / max(self.gap_tokens, 1),
+            "logprob_gap": self.gap / self.gap_tokens if self.gap_tokens else None,
             "logprob_gap_max": self.gap_max,
         }
 
 
-def completion_logprobs(model: Any, sequences: list[Sequence]) -> tuple[Tensor, Tensor]:
+def completion_logprobs(model: Any, sequences: list[Sequence], entropy_gradient: bool = False) -> tuple[Tensor, Tensor]:
     """logπ of the sampled tokens and the entropies of their distributions, both [tokens], sequence after sequence.
 
-    At each sequence's own temperature. Right padding under a causal mask: no token sees the padding.
+    At each sequence's own temperature. Right padding under a causal mask: no token sees the padding. Without
+    `entropy_gradient` the entropies are figures alone: their graph would hold the logits twice more.
     """
     device = model.device
     width = max(sequence.tokens for sequence in sequences)
@@ -75,7 +102,9 @@ def completion_logprobs(model: Any, sequences: list[Sequence]) -> tuple[Tensor, 
     logits = logits[torch.tensor(rows, device=device), torch.tensor(columns, device=device)]
     logits = logits if logits.dtype == torch.float64 else logits.float()
     scores = torch.log_softmax(logits / torch.tensor(temperatures, device=device, dtype=logits.dtype)[:, None], dim=-1)
-    entropy = -(scores.exp() * scores).sum(-1)
+    with torch.set_grad_enabled(entropy_gradient and torch.is_grad_enabled()):
+        # a token of probability 0 adds nothing, and 0 times its -inf would be no number
+        entropy = torch.special.entr(scores.exp()).sum(-1)
     return scores.gather(1, torch.tensor(targets, device=device)[:, None])[:, 0], entropy
 
 
@@ -102,13 +131,13 @@ def accumulate_gradient(
     """Add the gradient of one mini-batch's loss, micro-batch by micro-batch, and its figures to `totals`.
 
     `old` and `reference` hold logprobs by sequence id where they are not the sampler's or not wanted. `fresh` says that
-    the model still is the policy that sampled, so that the gap between sampler and trainer can be measured.
+    the model still is the policy that was given, so that the gap between sampler and trainer can be measured.
     """
     lengths = [len(sequence.completion) for sequence in batch]
     weights = token_weights(lengths, settings.aggregation, [sequence.max_tokens for sequence in batch])
     weight_of = dict(zip((sequence.id for sequence in batch), weights, strict=True))
     for part in micro_batches(batch, settings.micro_tokens):
-        logp, entropy = completion_logprobs(model, part)
+        logp, entropy = completion_logprobs(model, part, settings.loss.entropy_coef != 0)
         sampler = logp.new_tensor([value for sequence in part for value in sequence.logprobs])
         tokens = TokenBatch(
             old=torch.cat([old[sequence.id] for sequence in part]) if old else sampler,
@@ -128,10 +157,7 @@ def accumulate_gradient(
         totals.ratio_max = max(totals.ratio_max, parts.largest_ratio.item())
         totals.clipped += parts.clipped.item()
         if fresh:
-            gap = (logp.detach() - sampler).abs()
-            totals.gap += gap.sum().item()
-            totals.gap_max = max(totals.gap_max, gap.max().item())
-            totals.gap_tokens += len(gap)
+            totals.measure_gap(logp, sampler)
 
 
 def _by_token(like: Tensor, part: list[Sequence], values: list[float]) -> Tensor:
@@ -157,9 +183,11 @@ def update(
     totals = Totals()
     if not sequences:
         return totals
-    old = {}
+    old: dict[str, Tensor] = {}
     if settings.old_logprobs == "trainer":
         old = frozen_logprobs(model, sequences, settings.micro_tokens)
+        for sequence in sequences:
+            totals.measure_gap(old[sequence.id], old[sequence.id].new_tensor(sequence.logprobs))
     frozen = frozen_logprobs(reference, sequences, settings.micro_tokens) if reference is not None else {}
     batches = [
         batch
@@ -168,7 +196,7 @@ def update(
     ]
     for index, batch in enumerate(batches):
         optimizer.zero_grad(set_to_none=True)
-        accumulate_gradient(model, batch, settings, totals, old, frozen, fresh=index == 0)
+        accumulate_gradient(model, batch, settings, totals, old, frozen, fresh=index == 0 and not old)
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), settings.max_grad_norm).item()
         if not (norm < float("inf") and abs(totals.loss) < float("inf")):
             raise UserError(

@@ -19,6 +19,8 @@ PROBABILITIES = torch.tensor([[0.5, 0.25, 0.15, 0.07, 0.03]])
         (Sampling(top_p=0.75), [0.5, 0.25]),
         (Sampling(min_p=0.2), [0.5, 0.25, 0.15]),
         (Sampling(top_k=3, min_p=0.4), [0.5, 0.25]),
+        (Sampling(top_k=3, top_p=0.8), [0.5, 0.25]),  # .83 of the .9 that top-k leaves
+        (Sampling(top_p=0.8, min_p=0.4), [0.5, 0.25]),
         (Sampling(), [0.5, 0.25, 0.15, 0.07, 0.03]),
     ],
 )

@@ -1,9 +1,12 @@
 """Prompts become ids once, with one BOS."""
 
+from pathlib import Path
+
 import pytest
 
-from rlvr_cli.engines.tokens import Tokens, check_prompt_options
-from rlvr_cli.errors import RecordError
+from rlvr_cli.engines.tokens import Tokens
+from rlvr_cli.errors import RecordError, UserError
+from rlvr_cli.policy import Policy
 from rlvr_cli.records import Record
 
 
@@ -46,6 +49,14 @@ def test_a_template_that_refuses_the_messages_is_a_bad_record(tiny):
         ids_of(strict, messages=[{"role": "user", "content": "x"}])
 
 
-def test_options_that_would_change_a_prompt_are_refused():
-    with pytest.raises(RecordError, match="prompt is used as it is; --system needs messages"):
-        check_prompt_options("be brief", None, Record({"prompt": "x"}, "p.jsonl:1"))
+def test_options_that_would_change_a_prompt_are_refused(tiny):
+    for tokens, option in ((Tokens(tiny, system="be brief"), "--system"), (Tokens(tiny, template="x"), "--template")):
+        with pytest.raises(RecordError, match=f"prompt is used as it is; {option} needs messages"):
+            tokens.check(Record({"prompt": "x"}, "p.jsonl:1"))
+
+
+def test_a_plain_prompt_is_checked_without_reading_the_tokenizer():
+    nowhere = Tokens(Policy("p", Path("/nowhere"), "w", 0, None))
+    nowhere.check(Record({"prompt": "x"}, "p.jsonl:1"))
+    with pytest.raises(UserError, match="its tokenizer cannot be read"):
+        nowhere.check(Record({"messages": [{"role": "user", "content": "x"}]}, "p.jsonl:1"))

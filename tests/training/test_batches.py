@@ -7,7 +7,7 @@ from rlvr_cli.policy import Policy
 from rlvr_cli.records import Record
 from rlvr_cli.training.batches import Sequence, check_scored, form_step, micro_batches, mini_batches
 
-POLICY = Policy("p", None, "w0", 0)
+POLICY = Policy("p", None, "w0", 0, 44)
 
 
 def scored(group: str, index: int, reward: float | None, **columns) -> Record:
@@ -63,9 +63,10 @@ def test_what_could_not_be_judged_is_no_part_of_the_baseline():
 
 def test_incomplete_groups_are_counted_and_doubled_rollouts_refused():
     assert form_step([scored("g", 0, 1.0)], "dr-grpo", 1e-6).incomplete == 1
-    twice = [scored("g", 0, 1.0), Record(scored("g", 0, 1.0), "other.jsonl:1")]
-    with pytest.raises(RecordError, match=r"other\.jsonl:1: rollout_id g-0 stands at scored\.jsonl:1 already"):
-        form_step(twice, "dr-grpo", 1e-6)
+    for again in ("other.jsonl:1", "scored.jsonl:1"):  # another file, or the same file named twice
+        twice = [scored("g", 0, 1.0), Record(scored("g", 0, 1.0), again)]
+        with pytest.raises(RecordError, match=rf"{again}: rollout_id g-0 stands at scored\.jsonl:1 already"):
+            form_step(twice, "dr-grpo", 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +84,8 @@ def test_incomplete_groups_are_counted_and_doubled_rollouts_refused():
         ({"policy_id": None}, r"policy_id is missing"),
         ({"policy_id": "w1"}, r"sampled by policy w1, but p is w0; .*--off-policy"),
         ({"stream": "branch"}, r"stream is branch"),
+        ({"prompt_token_ids": []}, r"prompt_token_ids is empty"),
+        ({"completion_token_ids": [3, 44, 5]}, r"token id 44 is beyond the vocabulary of p \(44\)"),
         ({"completion_token_ids": [1.5]}, r"completion_token_ids is \[1\.5\], expected a list of token ids"),
         ({"group_id": None}, r"group_id is missing"),
     ],

@@ -51,7 +51,7 @@ def test_the_optimizer_goes_on_where_it_was(tmp_path, tiny, model):
 def test_a_torn_optimizer_state_is_an_error_that_says_what_to_do(tmp_path, tiny, model):
     policy = written(tmp_path / "p1", tiny, model)
     (policy.path / OPTIMIZER).write_bytes(b"torn")
-    with pytest.raises(UserError, match=r"optimizer\.pt: cannot be read .*remove it"):
+    with pytest.raises(UserError, match=r"rlvr-optimizer\.pt: cannot be read .*remove it"):
         make_optimizer(model, policy, 0.0)
 
 
@@ -84,7 +84,7 @@ def test_places_that_must_not_be_overwritten(tmp_path, tiny):
     (own / "model.safetensors").write_bytes(b"precious")
     with pytest.raises(UserError, match="not a policy of rlvr train-step"), new_directory(own, tiny):
         pass
-    source = Policy("p", own, "x", 0)
+    source = Policy("p", own, "x", 0, None)
     with pytest.raises(UsageError, match="is the policy that is trained"), new_directory(own, source):
         pass
     blocked = tmp_path / "file"

@@ -108,9 +108,11 @@ def test_the_gap_between_sampler_and_trainer_is_measured(model):
     ]
     totals = Totals()
     accumulate_gradient(model, shifted, UpdateSettings(), totals, {}, {}, fresh=True)
-    figures = totals.figures()
-    assert figures["logprob_gap_max"] == pytest.approx(0.5)
-    assert 0.1 < figures["logprob_gap"] < 0.5
+    assert totals.gap_max == pytest.approx(0.5)
+    count = sum(len(s.completion) for s in shifted)
+    assert totals.gap == pytest.approx(0.1 * count + 0.4 * len(shifted[2].completion))
+    assert totals.gap_tokens == count
+    assert set(totals.figures().values()) == {None, 0}  # without an update nothing was measured
 
 
 def test_trainer_logprobs_make_the_first_ratio_one(tiny):
