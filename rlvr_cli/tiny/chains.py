@@ -3,8 +3,9 @@
 A problem and its derivation, one word a token:
 
     Start 2 9 . A: - 4 . B: + 6 . C: double . =>
-    A: 2 9 - 4 = 2 5 . B: 2 5 + 6 = 3 1 . C: double 3 1 = 6 2 . Answer 6 2
+    A: - 4 on 2 9 = 2 5 . B: + 6 on 2 5 = 3 1 . C: double on 3 1 = 6 2 . Answer 6 2
 
+A line repeats its step word for word before it names the value, so that a model finds the step by its label and copies.
 Values are 0..99 and every operation wraps there (mod 100), so each chain has exactly one derivation and one answer.
 """
 
@@ -14,7 +15,7 @@ LABELS = tuple(f"{letter}:" for letter in "ABCDEFGHIJKLMNOPQRST")
 EASY = ("+", "-")  # the embedded policy holds these
 FAIR = ("double",)
 HARD = ("flip", "nines")  # swap the digits; 99 - value
-WORDS = ("Start", "Answer", ".", "=", "=>", *EASY, *FAIR, *HARD, *LABELS, *"0123456789")
+WORDS = ("Start", "Answer", ".", "=", "=>", "on", *EASY, *FAIR, *HARD, *LABELS, *"0123456789")
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def render_prompt(chain: Chain) -> str:
     """The problem's text."""
     lines = [f"Start {digits(chain.start)} ."]
     for label, step in zip(LABELS, chain.steps, strict=False):
-        lines.append(f"{label} {step.op} {step.operand} ." if step.operand else f"{label} {step.op} .")
+        lines.append(f"{label} {_words(step)} .")
     return " ".join([*lines, "=>"])
 
 
@@ -75,8 +76,7 @@ def render_derivation(chain: Chain, values: list[int]) -> list[str]:
     lines = []
     value = chain.start
     for label, step, result in zip(LABELS, chain.steps, values, strict=False):
-        claim = f"{digits(value)} {step.op} {step.operand}" if step.operand else f"{step.op} {digits(value)}"
-        lines.append(f"{label} {claim} = {digits(result)} .")
+        lines.append(f"{label} {_words(step)} on {digits(value)} = {digits(result)} .")
         value = result
     return [*lines, f"Answer {digits(value)}"]
 
@@ -103,6 +103,10 @@ def parse_prompt(text: str) -> Chain:
     if len(parts) > len(LABELS):
         raise ValueError(f"{len(parts)} steps, at most {len(LABELS)} have labels")
     return Chain(_value(head[1:]), tuple(steps))
+
+
+def _words(step: Step) -> str:
+    return f"{step.op} {step.operand}" if step.operand else step.op
 
 
 def _value(words: list[str]) -> int:

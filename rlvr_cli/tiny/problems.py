@@ -1,8 +1,8 @@
 """The embedded problem sets, made by a program: `make tiny-problems` writes them beside this file.
 
-Every set is a mix of kinds. A kind says how many steps of which difficulty; what it is to the embedded policy was
-measured (README): `easy` is held, `medium` (one `double` and one or two more) is in reach, `hardN` has N steps that
-the policy mostly gets wrong, `deepN` has N of them behind a long beginning that it holds.
+Every set is a mix of kinds. A kind says how many steps of which difficulty: `easy` has none but `+` and `-`, which the
+embedded policy holds; `medium` has one `double`, right now and then; `hardN` has N steps that it mostly gets wrong;
+`deepN` has N of them behind a long beginning that it holds. The README has its measured pass rates.
 
     python -m rlvr_cli.tiny.problems learnable > learnable.jsonl
 """
@@ -21,10 +21,20 @@ DIRECTORY = Path(__file__).parent / "problems"
 
 # set -> kind -> number of problems
 SETS: dict[str, dict[str, int]] = {
-    "learnable": {"easy": 80, "medium": 240, "hard2": 80},
+    "learnable": {"easy": 40, "medium": 160, "hard1": 160, "hard2": 40},
     "trap": {"easy": 40, "medium": 40, "hard2": 40, "hard3": 140, "hard4": 140},
     "deep": {"easy": 40, "deep2": 100, "deep3": 260},
-    "eval": {"easy": 60, "medium": 100, "hard2": 60, "hard3": 40, "hard4": 20, "deep1": 20, "deep2": 20, "deep3": 20},
+    "eval": {
+        "easy": 40,
+        "medium": 40,
+        "hard1": 40,
+        "hard2": 40,
+        "hard3": 30,
+        "hard4": 20,
+        "deep1": 10,
+        "deep2": 10,
+        "deep3": 10,
+    },
 }
 
 

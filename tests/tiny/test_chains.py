@@ -33,7 +33,7 @@ def test_the_example_of_the_module():
     assert render_prompt(chain) == prompt
     assert solve(chain) == [25, 31, 62]
     assert " ".join(render_derivation(chain, solve(chain))) == (
-        "A: 2 9 - 4 = 2 5 . B: 2 5 + 6 = 3 1 . C: double 3 1 = 6 2 . Answer 6 2"
+        "A: - 4 on 2 9 = 2 5 . B: + 6 on 2 5 = 3 1 . C: double on 3 1 = 6 2 . Answer 6 2"
     )
 
 

@@ -9,8 +9,8 @@ from rlvr_cli.verifiers import load
 from rlvr_cli.verifiers.chain import check
 
 PROMPT = "Start 2 9 . A: - 4 . B: + 6 . C: double . =>"
-RIGHT = "A: 2 9 - 4 = 2 5 . B: 2 5 + 6 = 3 1 . C: double 3 1 = 6 2 . Answer 6 2"
-LUCKY = "A: 2 9 - 4 = 2 4 . B: 2 4 + 6 = 3 1 . C: double 3 1 = 6 2 . Answer 6 2"
+RIGHT = "A: - 4 on 2 9 = 2 5 . B: + 6 on 2 5 = 3 1 . C: double on 3 1 = 6 2 . Answer 6 2"
+LUCKY = "A: - 4 on 2 9 = 2 4 . B: + 6 on 2 4 = 3 1 . C: double on 3 1 = 6 2 . Answer 6 2"
 
 
 def judge(completion, verifier="chain", **columns):
@@ -31,7 +31,7 @@ def test_right_whatever_its_white_space(completion):
 def test_the_reason_names_the_first_wrong_line_and_what_it_should_be():
     it = judge(LUCKY)
     assert (it.verdict, it.reward, it.extracted) == ("wrong", 0.0, "6 2")
-    assert it.detail["reason"] == "line 1 is 'A: 2 9 - 4 = 2 4 .' and should be 'A: 2 9 - 4 = 2 5 .'"
+    assert it.detail["reason"] == "line 1 is 'A: - 4 on 2 9 = 2 4 .' and should be 'A: - 4 on 2 9 = 2 5 .'"
     assert it.detail["line"] == 1
 
 
@@ -39,7 +39,7 @@ def test_the_reason_names_the_first_wrong_line_and_what_it_should_be():
     "completion",
     [
         RIGHT.replace("Answer 6 2", "Answer 6 3"),
-        RIGHT.replace("C: double 3 1 = 6 2 . ", ""),
+        RIGHT.replace("C: double on 3 1 = 6 2 . ", ""),
         RIGHT + " .",
         RIGHT + " Answer 6 2",
         "Answer 6 2",
@@ -59,9 +59,9 @@ def test_a_beginning_is_no_answer(words):
 
 
 def test_a_cut_derivation_names_its_wrong_line_too():
-    it = judge("A: 2 9 - 4 = 2 4 . B: 2 4", finish_reason="length")
+    it = judge("A: - 4 on 2 9 = 2 4 . B: 2 4", finish_reason="length")
     assert it.verdict == "truncated"
-    assert "should be 'A: 2 9 - 4 = 2 5 .'" in it.detail["reason"]
+    assert "should be 'A: - 4 on 2 9 = 2 5 .'" in it.detail["reason"]
 
 
 def test_chain_answer_is_satisfied_by_luck():
