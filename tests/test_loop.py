@@ -80,7 +80,7 @@ def test_rollouts_hold_what_the_design_promises(work, tiny):
 
 @pytest.mark.parametrize(
     "shape",
-    [("--batch-size", "5"), ("--shard",)],
+    [("--batch-size", "3"), ("--shard",)],
     ids=["batch size", "shards"],
 )
 def test_ids_do_not_depend_on_the_shape_of_the_run(work, tmp_path, shape):
@@ -117,7 +117,7 @@ def killed_when(arguments: list[str | Path], ready, sig: int = signal.SIGKILL) -
 def test_a_killed_rollout_resumes_to_the_same_records(work, tmp_path, dtype):
     """In float32 too: a resumed run begins where a batch began, so the shapes and their rounding are the same."""
     output, partial = tmp_path / "rollouts.jsonl", tmp_path / ".rollouts.jsonl.partial"
-    arguments = ["rollout", work / "problems.jsonl", "--samples", "4", "--batch-size", "12", "--dtype", dtype]
+    arguments = ["rollout", work / "problems.jsonl", "--samples", "4", "--batch-size", "14", "--dtype", dtype]
     whole = tmp_path / "whole.jsonl"
     rlvr(*arguments, "-o", whole)
     arguments += ["--resume", "-o", output]

@@ -57,6 +57,8 @@ def rollout(
         "dtype": dtype,
         "batch_size": batch_size,
     }
+    if batch_size > samples:
+        batch_size -= batch_size % samples  # whole groups, so that little work is owed again after a kill
     unit = Unit(
         identity=problem_id,
         size=lambda record: int(record["group_size"]),

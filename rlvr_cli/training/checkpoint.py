@@ -13,9 +13,10 @@ import orjson
 from rlvr_cli.errors import UsageError, UserError, first_line
 from rlvr_cli.policy import CARD, OPTIMIZER, Policy, digest_files, weight_files
 
-# What goes along with the weights: configuration, tokenizer, templates, code. Weights of any format do not.
+# What goes along with the weights: tokenizer, templates, code. Weights of any format do not, nor the model's config,
+# which is saved with them: it says their dtype.
 _COMPANIONS = ("*.json", "*.jinja", "*.model", "*.txt", "*.tiktoken", "*.py", "*.md")
-_NOT_COMPANIONS = ("*.index.json", "trainer_state.json", CARD)
+_NOT_COMPANIONS = ("config.json", "*.index.json", "trainer_state.json", CARD)
 
 
 def make_optimizer(model: Any, policy: Policy, weight_decay: float) -> tuple[Any, int, bool]:

@@ -1,5 +1,8 @@
 """A policy directory is there whole or not at all."""
 
+import shutil
+
+import orjson
 import pytest
 
 from rlvr_cli.engines.models import load_model
@@ -26,8 +29,28 @@ def test_a_written_policy_is_a_policy_one_step_on(tmp_path, tiny, model):
     assert policy.id == digest_files(weight_files(policy.path))
     for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
         assert (policy.path / name).read_bytes() == (tiny.path / name).read_bytes()
+    assert (policy.path / "generation_config.json").read_bytes() == (tiny.path / "generation_config.json").read_bytes()
     again = load_model(policy, "float32", "cpu")
     assert all((a == b).all() for a, b in zip(model.parameters(), again.parameters(), strict=True))
+
+
+def test_the_config_tells_the_dtype_of_the_weights(tmp_path, tiny):
+    policy = written(tmp_path / "p1", tiny, load_model(tiny, "float64", "cpu"))
+    assert orjson.loads((policy.path / "config.json").read_bytes())["dtype"] == "float64"
+
+
+def test_weights_of_other_formats_and_foreign_state_are_left_behind(tmp_path, tiny, model):
+    own = tmp_path / "own"
+    shutil.copytree(tiny.path, own)
+    for name in ("consolidated.00.pth", "optimizer.pt", "trainer_state.json", "model.safetensors.index.json"):
+        (own / name).write_bytes(b"{}")
+    (own / "step-1").mkdir()
+    own.chmod(0o555)
+    policy = written(tmp_path / "p1", find(str(own)), model)
+    names = {path.name for path in policy.path.iterdir()}
+    assert not names & {"consolidated.00.pth", "optimizer.pt", "trainer_state.json", "step-1"}
+    assert "model.safetensors.index.json" not in names
+    assert policy.path.stat().st_mode & 0o200  # a read-only source makes no read-only policy
 
 
 def test_the_optimizer_goes_on_where_it_was(tmp_path, tiny, model):
