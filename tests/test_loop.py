@@ -222,6 +222,21 @@ def test_a_step_without_a_signal_goes_on_with_the_same_weights(work, tmp_path, t
     assert b"no group has a signal" in done.stderr
 
 
+def test_a_step_warns_of_what_looks_wrong(work, tmp_path):
+    """Logprobs that this policy does not give, a group cut short, a rollout that could not be judged."""
+    odd = tmp_path / "odd.jsonl"
+    records = read(work / "scored.jsonl")[:-1]
+    for record in records:
+        record["logprobs"] = [value - 0.1 for value in record["logprobs"]]
+    del records[0]["reward"]
+    records[0]["verdict"] = "error"
+    odd.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in records))
+    told = rlvr("train-step", odd, "-o", tmp_path / "p1").stderr.decode()
+    assert "0.100 from this policy's on average" in told
+    assert "1 groups are smaller than their group_size" in told
+    assert "1 rollouts could not be judged" in told
+
+
 def test_statistics_lead_to_the_next_batch(work, tmp_path):
     stats = tmp_path / "stats.jsonl"
     done = rlvr("bucketize", work / "scored.jsonl", "-o", stats)

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from rlvr_cli.engines.engine import Request, Sampling
+from rlvr_cli.errors import UserError
 from rlvr_cli.training.batches import Sequence
 from rlvr_cli.training.update import completion_logprobs
 
@@ -94,3 +95,11 @@ def test_stop_text_ends_a_completion(make_engine, tokens):
         assert "= " in text
         assert "= " not in tokens.text(sample.token_ids[:-1])
         assert sample.finish_reason == "stop"
+
+
+def test_broken_weights_are_an_error_that_says_so(make_engine, tokens):
+    engine = make_engine()
+    with torch.no_grad():
+        engine._model.model.norm.weight.fill_(float("nan"))
+    with pytest.raises(UserError, match="logits are not numbers"):
+        list(engine.sample(requests(tokens, 2), Sampling()))
