@@ -169,8 +169,13 @@ def test_a_step_writes_the_next_policy_and_moves_the_optimizer_on(work, tmp_path
     assert {(r["policy_id"], r["policy_step"]) for r in read(rollouts)} == {(card["policy_id"], 1)}
     rlvr("verify", rollouts, "-o", tmp_path / "scored.jsonl")
     assert (first / OPTIMIZER).is_file()
-    done = rlvr("train-step", tmp_path / "scored.jsonl", "--model", first, "--learning-rate", "4e-4", "-o", second)
+    call = ["train-step", tmp_path / "scored.jsonl", "--model", first, "--learning-rate", "4e-4", "-o", second]
+    done = rlvr(*call)
     assert orjson.loads(done.stdout)["updates_before"] == 1
+    # what is whole is left by --resume: the optimizer's state has gone on with it
+    again = rlvr(*call, "--resume")
+    assert orjson.loads(again.stdout)["policy_id"] == orjson.loads(done.stdout)["policy_id"]
+    assert b"left as it is" in again.stderr
     assert not (first / OPTIMIZER).exists()
     assert (second / OPTIMIZER).is_file()
     assert (first / "model.safetensors").is_file()

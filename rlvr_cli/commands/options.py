@@ -43,6 +43,12 @@ INPUTS = Annotated[
         metavar="INPUT",
     ),
 ]
+
+
+def _resume(help: str) -> tuple[Any, Any]:
+    return Annotated[bool, opt("--resume", help=help, env=False)], False
+
+
 OPTIONS: dict[str, tuple[Any, Any]] = {
     "output": (
         Annotated[
@@ -58,10 +64,7 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
         ],
         None,
     ),
-    "resume": (
-        Annotated[bool, opt("--resume", help="go on from an unfinished run with the same output", env=False)],
-        False,
-    ),
+    "resume": _resume("go on from an unfinished run with the same output"),
     "force": (Annotated[bool, opt("--force", help="discard an unfinished run with the same output", env=False)], False),
     "shard": (
         Annotated[str | None, opt("--shard", help="take part I (from 0) of N, by problem: I/N")],
@@ -88,11 +91,16 @@ def with_io(
 ) -> Callable[[Callable[Concatenate[IO, P], None]], Callable[..., None]]:
     """Give a command, whose first parameter is `io: IO`, the shared argument and options.
 
-    Typer sees them beside the command's own; the command gets them packed. A command that is not resumable has neither
-    --resume nor --force; one whose output is no stream of records has no --format.
+    Typer sees them beside the command's own; the command gets them packed. A command that is not `resumable` keeps
+    nothing of an unfinished run, so there is nothing to --force; --resume is taken all the same, so that a script can
+    give it to every stage. A command whose output is no stream of records has no --format.
     """
-    without = ("resume", "force") * (not resumable) + ("format",) * (not records_out)
+    without = ("force",) * (not resumable) + ("format",) * (not records_out)
     shared = {name: option for name, option in OPTIONS.items() if name not in without}
+    if not records_out:
+        shared["resume"] = _resume("leave an output that the same policy, records and settings have made")
+    elif not resumable:
+        shared["resume"] = _resume("start over after an unfinished run: nothing of one is kept here")
 
     def decorate(command: Callable[Concatenate[IO, P], None]) -> Callable[..., None]:
         own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]

@@ -76,7 +76,9 @@ class Run:
             self._stack.callback(output.close)
             return output
         form = format_of(name, self._io.format)
-        output = FileOutput(name, form, resume=self._io.resume, force=self._io.force or not self._resumable)
+        output = FileOutput(
+            name, form, resume=self._io.resume and self._resumable, force=self._io.force or not self._resumable
+        )
         self._stack.callback(output.close)
         output.start(self.command, self._digest() if self._resumable else "")
         return output

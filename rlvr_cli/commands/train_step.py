@@ -93,7 +93,7 @@ def train_step(
         settings = TrainSettings(advantage, epsilon, update, dtype, device, keep_optimizer)
         records = run.read(partial(check_scored, policy, off_policy))
         with progress("train-step", None) as advance:
-            metrics = stage(records, policy, Path(io.output), settings, frozen, run.warn, advance)
+            metrics = stage(records, policy, Path(io.output), settings, frozen, run.warn, advance, io.resume)
         run.figures(**metrics)
         run.print(metrics)
         run.say(

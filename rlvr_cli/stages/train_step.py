@@ -6,10 +6,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rlvr_cli.policy import Policy
+import orjson
+
+from rlvr_cli.policy import Policy, read_card
 from rlvr_cli.records import Record, stable_hash
 from rlvr_cli.training.batches import Step, form_step
-from rlvr_cli.training.checkpoint import drop_optimizer, make_optimizer, new_directory, write_policy
+from rlvr_cli.training.checkpoint import check_place, drop_optimizer, make_optimizer, new_directory, write_policy
 from rlvr_cli.training.settings import TrainSettings
 
 # Beyond these the sampler and the trainer disagree by more than the rounding of bfloat16.
@@ -25,14 +27,27 @@ def train_step(
     reference: Policy | None = None,
     warn: Callable[[str], None] = lambda message: None,
     advance: Callable[[int], None] = lambda updates: None,
+    resume: bool = False,
 ) -> dict[str, Any]:
     """Write the next policy to `output`, whole or not at all, and return the step's metrics.
 
     A step without one mixed group has no gradient: the next policy then has the same weights, so that a loop goes on.
+    `resume` leaves an output that the same policy, records and settings have made: making it again would give another
+    one, since the optimizer's state has gone on with it.
     """
     began = time.monotonic()
+    check_place(output, policy)
+    step = form_step(records, settings.advantage, settings.epsilon)
+    origin = {
+        "parent_policy_id": policy.id,
+        "records_digest": _records_digest(step),
+        "reference_policy_id": reference and reference.id,
+        "settings": asdict(settings),
+    }
+    if resume and (made := _made_already(output, origin)):
+        warn(f"{output} was made from the same policy, records and settings already: left as it is")
+        return made
     with new_directory(output, policy) as directory:
-        step = form_step(records, settings.advantage, settings.epsilon)
         # torch and transformers take seconds to import: not before the records are known to be good
         from rlvr_cli.engines.models import load_model
         from rlvr_cli.training.update import update
@@ -61,20 +76,23 @@ def train_step(
             "learning_rate": optimizer.param_groups[0]["lr"],
             "updates_before": updates_before,
         }
-        card = {
-            "records_digest": _records_digest(step),
-            "settings": asdict(settings),
-            "reference_policy_id": reference and reference.id,
-            "metrics": metrics,
-        }
+        metrics["seconds"] = time.monotonic() - began
+        card = {**origin, "metrics": metrics}
         metrics["policy_id"] = write_policy(directory, model, optimizer, updates_before + totals.updates, policy, card)
     if not settings.keep_optimizer:
         try:
             drop_optimizer(policy)
         except OSError as error:  # the new policy is whole, and that is what counts
             warn(f"{policy.name} keeps its optimizer state, it cannot be removed: {error.strerror}")
-    metrics["seconds"] = time.monotonic() - began
     return metrics
+
+
+def _made_already(output: Path, origin: dict[str, Any]) -> dict[str, Any] | None:
+    """The metrics of the policy in `output` if it was made from what `origin` says, else None."""
+    card = read_card(output)
+    if all(card.get(name) == value for name, value in orjson.loads(orjson.dumps(origin)).items()):
+        return {**card["metrics"], "policy_id": card["policy_id"]}
+    return None
 
 
 def _group_figures(step: Step) -> dict[str, Any]:

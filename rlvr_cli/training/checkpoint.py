@@ -47,7 +47,7 @@ def new_directory(output: Path, source: Policy) -> Iterator[Path]:
     if the place cannot be used.
     """
     output = output.resolve()  # through a symbolic link: what it points to is replaced
-    _check_place(output, source)
+    check_place(output, source)
     partial = output.with_name(f".{output.name}.partial")
     previous = output.with_name(f".{output.name}.previous")
     try:
@@ -118,7 +118,7 @@ def write_policy(
             shutil.copyfile(path, directory / path.name)
     torch.save({"state": optimizer.state_dict(), "updates": updates}, directory / OPTIMIZER)
     policy_id = digest_files(weight_files(directory))
-    content = {"policy_id": policy_id, "policy_step": source.step + 1, "parent_policy_id": source.id, **card}
+    content = {"policy_id": policy_id, "policy_step": source.step + 1, **card}
     for path in directory.iterdir():
         _sync(path)
     (directory / CARD).write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n")
@@ -146,7 +146,8 @@ def drop_optimizer(policy: Policy) -> None:
     (policy.path / OPTIMIZER).unlink(missing_ok=True)
 
 
-def _check_place(output: Path, source: Policy) -> None:
+def check_place(output: Path, source: Policy) -> None:
+    """Raise an error if `output` is the policy that is trained, or something that is no policy of train-step."""
     if output.exists() and output.resolve() == source.path.resolve():
         raise UsageError(f"--output {output} is the policy that is trained; give the next one a directory of its own")
     if output.exists() and not (output / CARD).is_file() and (not output.is_dir() or any(output.iterdir())):
