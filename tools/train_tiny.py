@@ -145,7 +145,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=56)
     parser.add_argument("--rate", type=float, default=4e-3)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1, help="moves the rounding, and so the weights")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     model, tokenizer = train(options.steps, options.batch, options.rate, options.seed)
