@@ -20,10 +20,6 @@ PROBLEMS ?= tiny:learnable
 EVAL ?= tiny:eval
 BATCH ?= 64
 SAMPLES ?= 16
-# One thread a process: the policy is too small for more, and two processes with two threads each stall each other.
-OMP_NUM_THREADS ?= 1
-export OMP_NUM_THREADS
-
 ROLLOUT := $(RLVR) rollout --max-tokens 200 --batch-size 512 --resume
 TRAIN := $(RLVR) train-step --learning-rate 4e-4 --mini-batch 128 --micro-tokens 16384
 
@@ -35,7 +31,7 @@ FINAL := $(RUN)/step-$(lastword $(steps))
 .PRECIOUS: $(RUN)/step-%/policy/rlvr.json
 
 # A stage whose make was killed may still be at work: let it finish.
-$(shell for work in $(RUN)/*/.*.partial; do [ ! -e $$work ] || flock --timeout 300 $$work true; done)
+$(shell for work in $(RUN)/*/.*.partial; do [ ! -e $$work ] || flock --timeout 300 $$work true; done 2> /dev/null)
 
 .PHONY: demo
 demo: $(RUN)/before/stats.jsonl $(FINAL)/after/stats.jsonl $(steps:%=$(RUN)/step-%/policy/rlvr.json)

@@ -1,5 +1,6 @@
 """Loading a causal language model from a policy's directory: the one place that knows transformers' loader."""
 
+import os
 from typing import Any
 
 import torch
@@ -8,6 +9,8 @@ from transformers.utils import logging
 
 from rlvr_cli.errors import UserError, first_line
 from rlvr_cli.policy import Policy
+
+SMALL = 10_000_000  # parameters
 
 
 def load_model(policy: Policy, dtype: str, device: str) -> Any:
@@ -20,9 +23,14 @@ def load_model(policy: Policy, dtype: str, device: str) -> Any:
         model = AutoModelForCausalLM.from_pretrained(
             policy.path, dtype=getattr(torch, dtype), local_files_only=True, attn_implementation="sdpa"
         )
-        return model.to(device).eval()
+        model = model.to(device).eval()
     except Exception as error:  # torn weights, an unknown architecture, a missing device: each raises its own kind
         raise UserError(f"model {policy.name}: cannot be loaded on {device}: {first_line(error)}") from error
+    # A small layer is done before a second thread has taken its half; on a busy machine the threads then wait for one
+    # another by spinning, and a run of seconds takes minutes.
+    if device == "cpu" and "OMP_NUM_THREADS" not in os.environ and model.num_parameters() < SMALL:
+        torch.set_num_threads(1)
+    return model
 
 
 def end_token_ids(model: Any) -> set[int]:
