@@ -1,6 +1,7 @@
 """Shared fixtures: the embedded policy and its tokens, one thread."""
 
 import os
+import signal
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: two busy cores with two threads each are ten times slower
@@ -9,6 +10,9 @@ import pytest
 
 from rlvr_cli import policy as policies
 from rlvr_cli.policy import Policy
+
+# A shell starts what it runs in the background with SIGINT ignored, and children would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
