@@ -1,7 +1,6 @@
 """What the demo found, from the files of its run: `summary.json` and a page for people.
 
-demo_summary.py write RUN     make RUN/summary.json
-demo_summary.py show RUN      print it
+demo_summary.py RUN STEP...     write RUN/summary.json from RUN/step-STEP/... and print it
 """
 
 import sys
@@ -70,21 +69,20 @@ def page(run: Path, last: str, summary: dict[str, Any]) -> str:
         after = summary["after"][bucket]["pass_at_1"]
         rate = before["pass_at_1"]
         text.append(f"  {bucket:8}{before['n']:>10}{rate:>10.3f}{after:>10.3f}{after - rate:>+10.3f}")
-    text += ["", "groups without a signal, by step", ""]
+    text += ["", "groups without a signal and mean reward, by step (each on the problems of its batch)", ""]
     text.append(f"  {'step':>4}{'share':>8}{'all wrong':>11}{'all right':>11}{'reward':>8}{'tokens':>9}{'seconds':>9}")
     for step in summary["steps"]:
         text.append(
             f"  {step['step']:>4}{step['zero_advantage_share']:>8.2f}{step['all_wrong']:>11.2f}"
             f"{step['all_right']:>11.2f}{step['reward_mean']:>8.2f}{step['tokens_generated']:>9}{step['seconds']:>9.1f}"
         )
-    text += [
-        "",
-        f"  {run}/summary.json                these figures",
-        f"  {run}/step-{last}/policy               the trained policy",
-        f"  {run}/step-*/scored.jsonl         every rollout and its verdict",
-        f"  {run}/step-*/stats.jsonl          every problem's pass rate",
-        "",
-    ]
+    places = {
+        "summary.json": "these figures",
+        f"step-{last}/policy": "the trained policy",
+        "step-*/scored.jsonl": "every rollout and its verdict",
+        "step-*/stats.jsonl": "every problem's pass rate, for the next step's select",
+    }
+    text += ["", *(f"  {f'{run}/{place}':36} {what}" for place, what in places.items()), ""]
     return "\n".join(text)
 
 

@@ -142,6 +142,8 @@ def check_columns(record: Record, required: Iterable[str] = (), remedy: str = ""
             continue
         wanted, fits = _TYPES[kind]
         if not fits(value):
+            if name == "answer" and _is_float(value):  # as many data sets have it
+                hint = f'; write "{value}"' + hint
             raise RecordError(f"{record.where}: {name} is {_shown(value)}, expected {wanted}{hint}")
         if name in CHOICES and value not in CHOICES[name]:
             raise RecordError(f"{record.where}: {name} is {_shown(value)}, expected one of {', '.join(CHOICES[name])}")

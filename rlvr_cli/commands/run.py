@@ -141,6 +141,8 @@ class Run:
         assert self._output is not None, "only a command that writes records has units"
         done = self._output.done(unit)
         self.already = self._output.already
+        if self.already:
+            self.say(f"resumed: {counted(self._output.records_already, 'record')} were there already")
         return self._after(done, records, unit)
 
     def _after(self, done: Iterator[str], records: Iterator[Record], unit: Unit) -> Iterator[Record]:

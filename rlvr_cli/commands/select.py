@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from rlvr_cli.commands.options import IO, opt, with_io
 from rlvr_cli.commands.run import Run
 from rlvr_cli.errors import UsageError
-from rlvr_cli.records import Record, check_problem
-from rlvr_cli.stages.select import check_stats
+from rlvr_cli.records import Record
+from rlvr_cli.stages.select import check_choosable, check_stats
 from rlvr_cli.stages.select import select as stage
 from rlvr_cli.streams.inputs import read_all
 
@@ -42,7 +42,7 @@ def select(
             run.warn("--method uniform does not look at --stats")
         rows = read_all(stats, check_stats) if stats else ()
         run.total = batch
-        problems = run.read(check_problem)
+        problems = run.read(check_choosable)
         reasons: Counter[str] = Counter()
         run.write(_counted(stage(problems, step=step, batch=batch, method=method, seed=seed, stats=rows), reasons))
         chosen = reasons.total()

@@ -97,7 +97,7 @@ def train_step(
         run.figures(**metrics)
         run.print(metrics)
         run.say(
-            "step {policy_step}: {groups} groups, {groups_mixed} with a signal "
+            "policy {policy_step}: {groups} groups, {groups_mixed} with a signal "
             "({groups_all_wrong} all wrong, {groups_all_right} all right); "
             "{updates} updates on {rollouts_trained} rollouts, {tokens_trained} tokens in {seconds:.1f} s".format(
                 **metrics

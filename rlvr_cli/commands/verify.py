@@ -53,7 +53,10 @@ class Tally:
 
     verdicts: Counter[str] = field(default_factory=Counter)
     signals: Counter[str] = field(default_factory=Counter)
+    short_groups: int = 0
+    first_error: str | None = None
     _group: str | None = None
+    _planned: int = 0
     _rewards: list[float | None] = field(default_factory=list)
 
     def count(self, records: Iterable[Record]) -> Iterator[Record]:
@@ -63,6 +66,9 @@ class Tally:
             if record.get("group_id") != self._group:
                 self._close_group()
                 self._group = record.get("group_id")
+                self._planned = record.get("group_size", 0)
+            if record["verdict"] == "error" and self.first_error is None:
+                self.first_error = f"{record.where}: {record['verifier_detail'].get('reason', 'no reason given')}"
             if self._group is not None:
                 self._rewards.append(record.get("reward"))
             yield record
@@ -71,6 +77,7 @@ class Tally:
     def _close_group(self) -> None:
         if self._rewards:
             self.signals[group_signal(self._rewards)] += 1
+            self.short_groups += len(self._rewards) < self._planned
         self._rewards = []
 
     def report(self, run: Run) -> None:
@@ -96,3 +103,8 @@ class Tally:
             dull = 1 - self.signals["mixed"] / groups
             text += f"; {dull:.0%} of {groups} groups have no signal ({', '.join(shares)})"
         run.say(text)
+        if self.first_error is not None:
+            run.warn(f"{self.verdicts['error']} records could not be judged; the first: {self.first_error}")
+        # a resumed run sees the end of the group that it was interrupted in
+        if self.short_groups > (run.already > 0):
+            run.warn(f"{self.short_groups} groups are smaller than their group_size; is the input whole?")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rlvr_cli.errors import RecordError
-from rlvr_cli.records import Record, check_columns, derived_seed, problem_id
+from rlvr_cli.records import Record, check_columns, check_problem, derived_seed, problem_id
 
 METHODS = ("uniform", "frontier")
 
@@ -19,6 +19,13 @@ class Last:
     n: int
     n_correct: int
     mixed: bool
+
+
+def check_choosable(record: Record) -> None:
+    """A problem, and no row of statistics: those hold the problem's columns too."""
+    check_problem(record)
+    if "n_correct" in record:
+        raise RecordError(f"{record.where}: is a row of statistics; give it as --stats, and the problems as input")
 
 
 def check_stats(record: Record) -> None:
