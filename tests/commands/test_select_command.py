@@ -101,3 +101,13 @@ def test_scored_records_are_no_statistics(problems, tmp_path):
 @pytest.mark.parametrize("options", [["--step", "-1"], ["--batch", "0"], ["--method", "best"]])
 def test_wrong_usage(problems, options):
     assert rlvr("select", problems, *options).returncode == 2
+
+
+def test_rows_of_statistics_are_no_problems(tmp_path):
+    rows = tmp_path / "stats.jsonl"
+    rows.write_text(json.dumps({"problem_id": "a", "prompt": "a?", "n": 8, "n_correct": 3}) + "\n")
+    done = rlvr("select", rows)
+    assert done.returncode == 1
+    assert (
+        done.stderr == f"rlvr select: {rows}:1: is a row of statistics; give it as --stats, and the problems as input\n"
+    )

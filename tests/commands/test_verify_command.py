@@ -139,3 +139,12 @@ def test_a_bad_record_stops_the_run_or_is_set_aside(tmp_path, columns, says):
     assert [it["verdict"] for it in records(output.read_text())] == ["correct", "wrong"]
     (rejected,) = records(rejects.read_text())
     assert says in f"{rejected['where']}: {rejected['reason']}"
+
+
+def test_what_looks_wrong_is_said_a_judge_that_fails_and_groups_that_are_short(tmp_path):
+    (tmp_path / "mine.py").write_text("def judge(record):\n    return record['no such column']\n")
+    given = lines(rollout(42, group="a", group_size=2), rollout(41, group="b", group_size=1))
+    done = rlvr("verify", "--verifier", "mine:judge", stdin=given, cwd=tmp_path)
+    assert done.returncode == 0
+    assert "warning: 2 records could not be judged; the first: <stdin>:1: KeyError: 'no such column'" in done.stderr
+    assert "warning: 1 groups are smaller than their group_size" in done.stderr
