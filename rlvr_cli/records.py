@@ -99,6 +99,10 @@ def _is_float(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _is_float32(value: Any) -> bool:
+    return (type(value) is float or type(value) is int) and -3.4e38 < value < 3.4e38
+
+
 def _is_messages(value: Any) -> bool:
     return isinstance(value, list) and all(
         isinstance(turn, dict)
@@ -120,7 +124,7 @@ _TYPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     ),
     "logprobs": (
         "a list of numbers",
-        lambda value: isinstance(value, list) and all(type(item) is float or type(item) is int for item in value),
+        lambda value: isinstance(value, list) and all(_is_float32(item) for item in value),
     ),
     "messages": ('a list of {"role": string, "content": string}', _is_messages),
     "json": ("any JSON", lambda value: True),
@@ -160,7 +164,10 @@ def check_problem(record: Record) -> None:
 
 
 def _shown(value: Any) -> str:
-    text = orjson.dumps(value, default=repr).decode()
+    try:
+        text = orjson.dumps(value, default=repr).decode()
+    except TypeError:  # beyond 64 bits, or nested too deep
+        text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

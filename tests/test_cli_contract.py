@@ -280,3 +280,47 @@ def test_memory_does_not_grow_with_the_file() -> None:
         rlvr("convert", "big.jsonl", "-o", "out.jsonl", "--metrics", "metrics.jsonl")
     small, big = (orjson.loads(text)["peak_mib"] for text in Path("metrics.jsonl").read_bytes().splitlines())
     assert big - small < 10  # the file is 60 MB
+
+
+@pytest.mark.parametrize("option", ["--rejects", "--metrics"])
+def test_no_written_file_is_an_input_or_the_output(option: str) -> None:
+    skip = ("--on-error", "skip")
+    over = rlvr("convert", "in.jsonl", *skip, option, "./in.jsonl", "-o", "out.jsonl")
+    assert over.returncode == 2
+    assert f"{option} ./in.jsonl is an input".encode() in over.stderr
+    same = rlvr("convert", "in.jsonl", *skip, option, "./out.jsonl", "-o", "out.jsonl")
+    assert same.returncode == 2
+    assert Path("in.jsonl").read_bytes() == b"".join(LINES)
+
+
+def test_an_output_among_its_own_shards_is_left_out() -> None:
+    Path("shards").mkdir()
+    Path("shards/0.jsonl").write_bytes(b"".join(LINES[:3]))
+    for _ in range(2):
+        done = rlvr("convert", "shards", "-o", "shards/all.jsonl")
+        assert done.returncode == 0
+    assert b"shards/all.jsonl is the output: left out of the inputs" in done.stderr
+    assert Path("shards/all.jsonl").read_bytes() == b"".join(LINES[:3])
+
+
+def test_a_closed_standard_output_is_one_line() -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{' '.join(RLVR)} convert in.jsonl >&-"], capture_output=True, check=False, timeout=60
+    )
+    assert done.returncode == 1
+    assert b"standard output is closed" in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_the_command_line_says_the_format() -> None:
+    rlvr("convert", "in.jsonl", "-o", "out.jsonl", RLVR_FORMAT="parquet")
+    assert Path("out.jsonl").read_bytes() == b"".join(LINES)
+
+
+@pytest.mark.parametrize("value", [b"123456789012345678901234567890", b"[" * 200 + b"]" * 200])
+def test_a_value_that_is_hard_to_show_is_named_all_the_same(value: bytes) -> None:
+    Path("odd.jsonl").write_bytes(b'{"prompt":' + value + b"}\n")
+    done = rlvr("convert", "odd.jsonl")
+    assert done.returncode == 1
+    assert b"odd.jsonl:1: prompt is " in done.stderr
+    assert b"expected a string" in done.stderr

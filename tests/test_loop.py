@@ -227,6 +227,13 @@ def test_a_step_without_a_signal_goes_on_with_the_same_weights(work, tmp_path, t
     assert b"no group has a signal" in done.stderr
 
 
+def test_a_step_without_records_is_no_step(tmp_path):
+    (tmp_path / "empty.jsonl").write_bytes(b"")
+    told = rlvr("train-step", tmp_path / "empty.jsonl", "-o", tmp_path / "p1", code=1).stderr.decode()
+    assert "no records: nothing to train on" in told
+    assert not (tmp_path / "p1").exists()
+
+
 def test_a_step_warns_of_what_looks_wrong(work, tmp_path):
     """Logprobs that this policy does not give, a group cut short, a rollout that could not be judged."""
     odd = tmp_path / "odd.jsonl"
@@ -291,6 +298,9 @@ def test_a_bad_record_is_one_clear_line_before_any_model_is_loaded(tmp_path, com
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
+        (("rollout", "tiny:eval", "--temperature", "inf"), 2, "--temperature is inf"),
+        (("train-step", "tiny:eval", "--learning-rate", "nan", "-o", "p"), 2, "--learning-rate is nan"),
+        (("bucketize", "tiny:eval", "--base", "-"), 1, "standard input is for the records themselves"),
         (("rollout", "tiny:eval", "--model", "nowhere"), 1, "model nowhere: is no directory; give `tiny`"),
         (("rollout", "tiny:eval", "--samples", "0"), 2, "--samples is 0"),
         (("rollout", "tiny:eval", "--temperature", "-1"), 2, "--temperature"),

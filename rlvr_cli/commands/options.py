@@ -60,7 +60,7 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
     "format": (
         Annotated[
             Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet"] | None,
-            opt("--format", help="format of the output, whatever its ending"),
+            opt("--format", help="format of the output, whatever its ending", env=False),
         ],
         None,
     ),
@@ -138,8 +138,6 @@ def _io(given: dict[str, Any]) -> IO:
         raise UsageError("--max-rejects needs --on-error skip")
     if io.max_rejects is not None and io.max_rejects < 0:
         raise UsageError(f"--max-rejects is {io.max_rejects}, expected 0 or more")
-    if io.rejects is not None and io.rejects == output:
-        raise UsageError("--rejects and --output name the same file")
     return io
 
 

@@ -152,8 +152,10 @@ def _check_options(sampling: Sampling, samples: int, max_tokens: int, batch_size
             raise UsageError(f"{flag} is {value}, expected at least 1")
     if "" in sampling.stop:
         raise UsageError("--stop is empty: every completion would end at once")
-    if sampling.temperature < 0 or not 0 < sampling.top_p <= 1 or sampling.top_k < 0 or not 0 <= sampling.min_p < 1:
-        raise UsageError("expected --temperature >= 0, 0 < --top-p <= 1, --top-k >= 0, 0 <= --min-p < 1")
+    if sampling.temperature != 0 and not 1e-4 <= sampling.temperature < math.inf:
+        raise UsageError(f"--temperature is {sampling.temperature}, expected 0 (greedy) or a number from 0.0001 on")
+    if not 0 < sampling.top_p <= 1 or sampling.top_k < 0 or not 0 <= sampling.min_p < 1:
+        raise UsageError("expected 0 < --top-p <= 1, --top-k >= 0, 0 <= --min-p < 1")
 
 
 def _read_template(path: Path | None) -> str | None:
@@ -162,4 +164,4 @@ def _read_template(path: Path | None) -> str | None:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise UserError(f"--template {path}: {error}") from error
+        raise UserError(f"--template {path}: cannot be read ({error}); name a file with a Jinja template") from error

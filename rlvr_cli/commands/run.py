@@ -15,7 +15,7 @@ from typing import Any, Self
 from rlvr_cli import __version__
 from rlvr_cli.commands.options import IO
 from rlvr_cli.commands.progress import progress
-from rlvr_cli.errors import BudgetError, RecordError, RejectsError, UserError
+from rlvr_cli.errors import BudgetError, RecordError, RejectsError, UsageError, UserError
 from rlvr_cli.records import Record, in_shard, problem_id, stable_hash
 from rlvr_cli.streams import inputs
 from rlvr_cli.streams.inputs import STDIN, Source
@@ -60,7 +60,7 @@ class Run:
         try:
             self._metrics = _opened_metrics(self._io.metrics)
             self._stdout = self._stack.enter_context(private_stdout())
-            self._sources = inputs.expand(self._io.inputs)
+            self._sources = self._apart(inputs.expand(self._io.inputs))
             self._rejects = Rejects(self._io.on_error, self._io.rejects)
             self._stack.callback(self._rejects.close)
             self._output = self._open_output() if self._records_out else None
@@ -68,6 +68,24 @@ class Run:
             self.__exit__(*sys.exc_info())
             raise
         return self
+
+    def _apart(self, sources: list[Source]) -> list[Source]:
+        """The sources without the output, where a directory or glob brought it in; no other written file may be one."""
+        read = {source.path.resolve(): source for source in sources if source.path is not None}
+        for option, name in (("--rejects", self._io.rejects), ("--metrics", self._io.metrics)):
+            if name is None:
+                continue
+            taken = "is an input" if Path(name).resolve() in read else None
+            if self._io.output is not None and Path(name).resolve() == Path(self._io.output).resolve():
+                taken = "and --output name the same file"
+            if taken:
+                self._metrics = None  # no line of this failure may go there
+                raise UsageError(f"{option} {name} {taken}; name another one")
+        found = read.get(Path(self._io.output).resolve()) if self._io.output is not None else None
+        if found is None or found.name in self._io.inputs:
+            return sources
+        self.warn(f"{found.name} is the output: left out of the inputs")
+        return [source for source in sources if source != found]
 
     def _open_output(self) -> Output:
         name = self._io.output
@@ -250,11 +268,11 @@ def counted(count: int, noun: str) -> str:
 @contextmanager
 def private_stdout() -> Iterator[int]:
     """A descriptor of standard output that is the caller's alone: what any library prints goes to standard error."""
-    sys.stdout.flush()
     try:
+        sys.stdout.flush()
         private = os.dup(1)
-    except OSError as error:
-        raise UserError("standard output is closed; redirect it to a file or /dev/null") from error
+    except (AttributeError, OSError) as error:  # Python has no sys.stdout where it was closed by the caller
+        raise UserError("standard output is closed or full; redirect it to a file or /dev/null") from error
     os.dup2(2, 1)
     try:
         with redirect_stdout(sys.stderr):  # in order with what is printed to standard error itself

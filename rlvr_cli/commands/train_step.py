@@ -1,5 +1,6 @@
 """`rlvr train-step`: options in, one update, the next policy out."""
 
+import math
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
@@ -68,10 +69,13 @@ def train_step(
         ("--clip-low", clip_low, 0),
         ("--clip-high", clip_high, 0),
         ("--kl-coef", kl_coef, 0),
+        ("--epsilon", epsilon, 0),
     ):
-        if value < least:
-            raise UsageError(f"{flag} is {value}, expected at least {least}")
-    if max_grad_norm <= 0 or clip_low > 1:
+        if not least <= value < math.inf:
+            raise UsageError(f"{flag} is {value}, expected a number from {least} on")
+    if not math.isfinite(entropy_coef):
+        raise UsageError(f"--entropy-coef is {entropy_coef}, expected a number")
+    if not max_grad_norm > 0 or clip_low > 1:
         raise UsageError("expected --max-grad-norm above 0 (inf turns it off) and --clip-low at most 1")
     policy = policies.find(model)
     frozen = policies.find(reference) if reference is not None else None

@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 
 from rlvr_cli.commands.options import IO, opt, with_io
-from rlvr_cli.commands.run import Run
+from rlvr_cli.commands.run import Run, private_stdout
 from rlvr_cli.records import CHOICES, Record, problem_id, stable_hash
 from rlvr_cli.stages.verify import check_rollout_to_judge
 from rlvr_cli.stages.verify import verify as stage
 from rlvr_cli.streams.outputs import Unit
 from rlvr_cli.training.advantages import SIGNALS, group_signal
-from rlvr_cli.verifiers import VERIFIERS, load
+from rlvr_cli.verifiers import VERIFIERS, code_digest
 
 
 def _identity(record: Record) -> str:
@@ -38,9 +38,9 @@ def verify(
         width = max(map(len, VERIFIERS))
         typer.echo("\n".join(f"{name:{width}}  {what}" for name, what in VERIFIERS.items()))
         return
-    if verifier is not None:
-        load(verifier)  # an unknown name is wrong usage, before any input is read
-    with Run("verify", io, settings={"verifier": verifier}) as run:
+    with private_stdout():  # what a user's module prints when it is imported is no record
+        code = code_digest(verifier) if verifier is not None else None
+    with Run("verify", io, settings={"verifier": verifier, "code": code}) as run:
         records = run.read(partial(check_rollout_to_judge, verifier=verifier), unit=UNIT)
         tally = Tally()
         run.write(tally.count(stage(records, verifier)), unit=UNIT)

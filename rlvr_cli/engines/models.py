@@ -20,12 +20,22 @@ def load_model(policy: Policy, dtype: str, device: str) -> Any:
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        model = AutoModelForCausalLM.from_pretrained(
-            policy.path, dtype=getattr(torch, dtype), local_files_only=True, attn_implementation="sdpa"
+        model, loading = AutoModelForCausalLM.from_pretrained(
+            policy.path,
+            dtype=getattr(torch, dtype),
+            local_files_only=True,
+            trust_remote_code=False,  # a policy is data: its directory decides on no code
+            attn_implementation="sdpa",
+            output_loading_info=True,
         )
         model = model.to(device).eval()
     except Exception as error:  # torn weights, an unknown architecture, a missing device: each raises its own kind
         raise UserError(f"model {policy.name}: cannot be loaded on {device}: {first_line(error)}") from error
+    # transformers would fill them with random numbers, without a word
+    if absent := sorted(loading["missing_keys"]):
+        raise UserError(
+            f"model {policy.name}: its weights lack {len(absent)} tensors (the first is {absent[0]}); copy it again"
+        )
     # A small layer is done before a second thread has taken its half; on a busy machine the threads then wait for one
     # another by spinning, and a run of seconds takes minutes.
     if device == "cpu" and "OMP_NUM_THREADS" not in os.environ and model.num_parameters() < SMALL:

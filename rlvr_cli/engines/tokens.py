@@ -24,7 +24,7 @@ class Tokens:
         from transformers import AutoTokenizer
 
         try:
-            tokenizer = AutoTokenizer.from_pretrained(self._policy.path, local_files_only=True)
+            tokenizer = AutoTokenizer.from_pretrained(self._policy.path, local_files_only=True, trust_remote_code=False)
         except Exception as error:  # a torn tokenizer.json raises a plain Exception
             raise UserError(f"model {self._policy.name}: its tokenizer cannot be read: {first_line(error)}") from error
         if self._template is not None:

@@ -31,6 +31,11 @@ def check_choosable(record: Record) -> None:
 def check_stats(record: Record) -> None:
     """A row of statistics, as `rlvr bucketize` writes them."""
     check_columns(record, required=("problem_id", "n", "n_correct"), remedy="give the output of rlvr bucketize")
+    mixed = record.get("groups_mixed", 0)
+    if type(mixed) is not int or not 0 <= record["n_correct"] <= record["n"]:
+        raise RecordError(
+            f"{record.where}: n, n_correct and groups_mixed are no counts; give the output of rlvr bucketize"
+        )
 
 
 def select(

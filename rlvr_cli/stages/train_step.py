@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from rlvr_cli.errors import UserError
 from rlvr_cli.policy import Policy, read_card
 from rlvr_cli.records import Record, stable_hash
 from rlvr_cli.training.batches import Step, form_step
@@ -38,6 +39,8 @@ def train_step(
     began = time.monotonic()
     check_place(output, policy)
     step = form_step(records, settings.advantage, settings.epsilon)
+    if not step.rollouts:
+        raise UserError("no records: nothing to train on; look at the stage before")
     origin = {
         "parent_policy_id": policy.id,
         "records_digest": _records_digest(step),

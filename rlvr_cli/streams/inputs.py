@@ -144,6 +144,8 @@ def read(source: Source) -> Iterator[Record | BadLine]:
 
 def read_all(paths: list[str], check: Callable[[Record], None]) -> Iterator[Record]:
     """The records of a side input (`--stats`, `--base`), each checked. Any error stops."""
+    if "-" in paths:
+        raise UserError("-: standard input is for the records themselves; name a file here")
     for source in [source for path in paths for source in _expand_one(path)]:
         for item in read(source):
             if isinstance(item, BadLine):

@@ -41,6 +41,10 @@ def read(file: IO[bytes], name: str) -> Iterator[Record | BadLine]:
     """
     try:
         table = pq.ParquetFile(file)
+        names = table.schema_arrow.names
+        if len(set(names)) < len(names):
+            twice = next(column for column in names if names.count(column) > 1)
+            raise UserError(f"{name}: column {twice} is there twice; rename one")
         decoders = [(field.name, _decoder(field, name)) for field in table.schema_arrow]
         row = 0
         for batch in table.iter_batches(ROWS_READ):
@@ -54,14 +58,14 @@ def read(file: IO[bytes], name: str) -> Iterator[Record | BadLine]:
                     {column: values[index] for column, values in columns if values[index] is not None}, f"{name}:{row}"
                 )
                 yield record if finite else _without_nan(record)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: text that is no UTF-8 or no JSON
         raise UserError(f"{name}: corrupt or truncated Parquet ({_first_line(error)}); make the file again") from error
 
 
 def _decoder(field: pa.Field, name: str) -> Callable[[pa.Array], list[Any]]:
     """What turns an Arrow array of this field into a list of JSON values."""
     kind = field.type
-    if field.metadata and b"rlvr:json" in field.metadata:
+    if field.metadata and b"rlvr:json" in field.metadata and pa.types.is_string(kind):
         return lambda values: [None if text is None else loads(text.encode()) for text in values.to_pylist()]
     if pa.types.is_timestamp(kind):
         return lambda values: [text and text.replace(" ", "T", 1) for text in values.cast(pa.string()).to_pylist()]

@@ -86,7 +86,7 @@ def parse_prompt(text: str) -> Chain:
     body, arrow, rest = text.partition("=>")
     if not arrow or rest.strip():
         raise ValueError("a chain ends with '=>'")
-    head, *parts = [part.split() for part in body.split(" . ") if part.strip()]
+    head, *parts = [part.split() for part in body.split(" . ") if part.strip()] or [[]]
     if len(head) != 3 or head[0] != "Start":
         raise ValueError("a chain begins with 'Start' and two digits")
     steps = []

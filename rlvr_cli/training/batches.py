@@ -76,6 +76,10 @@ def check_scored(policy: Policy, off_policy: bool, record: Record) -> None:
     if policy.vocabulary is not None and largest >= policy.vocabulary:
         size = f"{policy.name} ({policy.vocabulary})"
         raise RecordError(f"{where}: token id {largest} is beyond the vocabulary of {size}; sampled by another model?")
+    if record["max_tokens"] < max(1, len(completion)):
+        raise RecordError(
+            f"{where}: max_tokens is {record['max_tokens']} and the completion has {len(completion)} tokens"
+        )
     if record["temperature"] <= 0:
         raise RecordError(f"{where}: temperature is 0: greedy samples have no gradient; sample with --temperature 1")
     if record.get("top_p", 1) < 1 or record.get("top_k", 0) > 0 or record.get("min_p", 0) > 0:

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from rlvr_cli.errors import UsageError, UserError, first_line
-from rlvr_cli.policy import CARD, OPTIMIZER, Policy, digest_files, weight_files
+from rlvr_cli.policy import CARD, OPTIMIZER, Policy, digest_files, read_card, weight_files
 
 # What goes along with the weights: tokenizer, templates, code. Weights of any format do not, nor the model's config,
 # which is saved with them: it says their dtype.
@@ -32,11 +32,12 @@ def make_optimizer(model: Any, policy: Policy, weight_decay: float) -> tuple[Any
         state = content["state"]
         state["param_groups"][0]["weight_decay"] = weight_decay
         optimizer.load_state_dict(state)
+        updates = int(content["updates"])
     except Exception as error:  # torch raises many kinds for a file that is torn or of another model
         raise UserError(
             f"{path}: cannot be read as this policy's optimizer state ({first_line(error)}); remove it"
         ) from error
-    return optimizer, int(content["updates"]), True
+    return optimizer, updates, True
 
 
 @contextmanager
@@ -118,7 +119,8 @@ def write_policy(
             shutil.copyfile(path, directory / path.name)
     torch.save({"state": optimizer.state_dict(), "updates": updates}, directory / OPTIMIZER)
     policy_id = digest_files(weight_files(directory))
-    content = {"policy_id": policy_id, "policy_step": source.step + 1, **card}
+    files = sorted(path.name for path in directory.iterdir())
+    content = {"policy_id": policy_id, "policy_step": source.step + 1, "files": files, **card}
     for path in directory.iterdir():
         _sync(path)
     (directory / CARD).write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n")
@@ -150,6 +152,14 @@ def check_place(output: Path, source: Policy) -> None:
     """Raise an error if `output` is the policy that is trained, or something that is no policy of train-step."""
     if output.exists() and output.resolve() == source.path.resolve():
         raise UsageError(f"--output {output} is the policy that is trained; give the next one a directory of its own")
+    if source.path.resolve().is_relative_to(output.resolve()):
+        raise UsageError(
+            f"--output {output} holds the policy that is trained; give the next one a directory of its own"
+        )
+    if output.is_dir() and (output / CARD).is_file():
+        foreign = {path.name for path in output.iterdir()} - {*read_card(output).get("files", ()), CARD, OPTIMIZER}
+        if foreign:
+            raise UserError(f"{output}: holds {min(foreign)}, which train-step has not written; move it away")
     if output.exists() and not (output / CARD).is_file() and (not output.is_dir() or any(output.iterdir())):
         raise UserError(
             f"{output}: there already, and not a policy of rlvr train-step; remove it or choose another name"

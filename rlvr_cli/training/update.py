@@ -210,4 +210,6 @@ def update(
         totals.grad_norm += norm
         totals.grad_norm_max = max(totals.grad_norm_max, norm)
         advance(1)
+    if not all(parameter.isfinite().all() for parameter in model.parameters()):
+        raise UserError("the updated weights are not finite; nothing was written; lower --learning-rate")
     return totals

@@ -5,12 +5,15 @@ which returns a Judgement. `module:function` names a user's own.
 """
 
 import importlib
+import sys
 from collections.abc import Callable
 from importlib import metadata
+from pathlib import Path
 
 import rlvr_cli
 from rlvr_cli.errors import UsageError
-from rlvr_cli.records import Record
+from rlvr_cli.policy import digest_files
+from rlvr_cli.records import Record, stable_hash
 from rlvr_cli.verifiers.judgement import Judgement
 
 Judge = Callable[[Record], Judgement]
@@ -64,3 +67,13 @@ def version(name: str) -> str:
         return own_version(name)
     ours = f"rlvr {rlvr_cli.__version__}"
     return f"{ours}, math-verify {metadata.version('math-verify')}" if name == "math" else ours
+
+
+def code_digest(name: str) -> str:
+    """What a verdict of this verifier depends on beside the record: its version, and the file of a user's own.
+
+    Raises UsageError for an unknown name.
+    """
+    load(name)
+    file = getattr(sys.modules.get(name.partition(":")[0]), "__file__", None) if ":" in name else None
+    return stable_hash(version(name), digest_files([Path(file)]) if file else None)

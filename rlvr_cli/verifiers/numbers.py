@@ -19,7 +19,7 @@ _NUMBER = re.compile(
     r"(?P<sign>[-+]?)[ ]?(?:\\?[$€£¥₹]|\\text\s*\{\s*\\?\$\s*\})?[ ]?(?P<inner>-?)"
     r"(?P<whole>\d{1,3}(?:,\d{3})+(?!\d)|\d+|(?=\.\d))"
     r"(?P<point>\.\d+)?"
-    r"(?P<exponent>[eE][-+]?\d+(?![\w])|\s*(?:\\times|×|\*)\s*10\s*\^\s*\{?\s*[-+]?\d+\s*\}?)?"
+    r"(?P<exponent>[eE][-+]?\d+(?![\w])|\s*(?:\\times|×|\*)\s*10\s*\^\s*(?:\{\s*)?[-+]?\d+(?:\s*\})?)?"
     r"(?:\s*/\s*(?P<denominator>\d+)(?![\d.]))?"
 )
 _FRACTION = re.compile(r"\\[dt]?frac\s*\{\s*(-?\d+)\s*\}\s*\{\s*(-?\d+)\s*\}")

@@ -27,7 +27,7 @@ def load_own(name: str) -> Callable[[Record], Judgement]:
         try:
             judgement = as_judgement(function(Record(record, record.where)))  # a copy: a judge changes no record
             orjson.dumps([judgement.extracted, judgement.detail])  # what no record can hold is the judge's fault too
-        except Exception as bad:
+        except (Exception, SystemExit) as bad:  # a judge that exits is a judge that failed
             return error(f"{type(bad).__name__}: {bad}".encode(errors="replace").decode())
         return judgement
 
@@ -88,7 +88,7 @@ def _find(name: str) -> Callable[[Record], Any]:
         sys.path.append(here)
     try:
         function = getattr(importlib.import_module(module_name), function_name)
-    except (ImportError, AttributeError, ValueError) as bad:
+    except (Exception, SystemExit) as bad:  # importing runs the module
         raise UsageError(f"verifier {name}: {bad}; write module:function of a module that can be imported") from bad
     if not callable(function):
         raise UsageError(f"verifier {name} is a {type(function).__name__}, expected a function of one record")

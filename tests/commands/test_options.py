@@ -64,7 +64,6 @@ def test_a_command_that_cannot_resume_has_no_such_options() -> None:
         (["--on-error", "skip", "--max-rejects", "-1"], "--max-rejects is -1, expected 0 or more"),
         (["--resume"], "need a named output"),
         (["-o", "x.jsonl", "--resume", "--force"], "give one of them"),
-        (["--on-error", "skip", "--rejects", "x.jsonl", "-o", "x.jsonl"], "name the same file"),
     ],
 )
 def test_options_that_do_not_fit_together_are_wrong_usage(arguments: list[str], message: str) -> None:

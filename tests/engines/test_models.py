@@ -59,3 +59,14 @@ def test_the_id_follows_the_weights(tiny, tmp_path):
     weights = policy.path / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\x7f")
     assert find(str(policy.path)).id != tiny.id
+
+
+def test_missing_tensors_are_never_made_up(tiny, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    policy = copied(tiny, tmp_path)
+    weights = policy.path / "model.safetensors"
+    kept = {name: tensor for name, tensor in load_file(weights).items() if "layers.1." not in name}
+    save_file(kept, weights, metadata={"format": "pt"})
+    with pytest.raises(UserError, match=r"its weights lack 9 tensors \(the first is model\.layers\.1\."):
+        load_model(policy, "float32", "cpu")

@@ -189,3 +189,19 @@ def test_a_truncated_file_is_one_clear_error(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(UserError, match="corrupt or truncated Parquet"):
         list(read(Source("theirs.parquet", path)))
+
+
+def test_a_column_that_is_there_twice_is_refused():
+    table = pa.Table.from_arrays([pa.array([1, 2]), pa.array([3, 4])], names=["a", "a"])
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    with pytest.raises(UserError, match=r"x\.parquet: column a is there twice"):
+        list(parquet.read(io.BytesIO(sink.getvalue()), "x.parquet"))
+
+
+def test_text_that_is_no_json_is_corrupt():
+    field = pa.field("odd", pa.string(), metadata={"rlvr:json": "1"})
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays([pa.array(["{oops"])], schema=pa.schema([field])), sink)
+    with pytest.raises(UserError, match=r"x\.parquet: corrupt"):
+        list(parquet.read(io.BytesIO(sink.getvalue()), "x.parquet"))

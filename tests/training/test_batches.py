@@ -128,3 +128,8 @@ def test_micro_batches_keep_the_budget_with_padding():
     assert sorted(s.id for part in parts for s in part) == sorted(s.id for s in sequences(40))
     assert all(max(s.tokens for s in part) * len(part) <= 20 for part in parts)
     assert all(len(part) == 1 for part in micro_batches(sequences(4), 1))
+
+
+def test_a_budget_below_the_completion_is_refused():
+    with pytest.raises(RecordError, match="max_tokens is -44 and the completion has 3 tokens"):
+        check_scored(POLICY, False, scored("g", 0, 1.0, max_tokens=-44))

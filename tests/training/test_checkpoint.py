@@ -121,3 +121,15 @@ def test_the_card_is_written_last(tmp_path, tiny, model):
     policy = written(tmp_path / "p1", tiny, model)
     newest = max(policy.path.iterdir(), key=lambda path: path.stat().st_mtime_ns)
     assert newest.name == CARD
+
+
+def test_files_that_train_step_has_not_written_are_not_replaced(tmp_path, tiny, model):
+    policy = written(tmp_path / "p1", tiny, model)
+    written(tmp_path / "p1", tiny, model)  # its own are
+    (policy.path / "notes.txt").write_text("precious")
+    with pytest.raises(UserError, match=r"holds notes\.txt, which train-step has not written"):
+        written(tmp_path / "p1", tiny, model)
+    inner = Policy("p", policy.path / "inner", "x", 0, None)
+    with pytest.raises(UsageError, match="holds the policy that is trained"), new_directory(policy.path, inner):
+        pass
+    assert (policy.path / "notes.txt").read_text() == "precious"

@@ -163,3 +163,10 @@ def test_entropy_is_that_of_the_tempered_distribution(model):
     _, entropy = completion_logprobs(model, [sequence])
     logits = model(input_ids=torch.tensor([sequence.prompt])).logits[0, -1] / sequence.temperature
     assert entropy[0].item() == pytest.approx(torch.distributions.Categorical(logits=logits).entropy().item())
+
+
+def test_weights_that_an_update_breaks_are_never_written(tiny):
+    model = load_model(tiny, "float64", "cpu")
+    settings = UpdateSettings(learning_rate=float("inf"), mini_batch=0)
+    with pytest.raises(UserError, match="updated weights are not finite"):
+        update(model, torch.optim.AdamW(model.parameters(), lr=0.0), random_sequences(3), settings, 0)

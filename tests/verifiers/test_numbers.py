@@ -64,3 +64,9 @@ def test_hostile_text_ends_in_linear_time(text):
     begun = time.process_time()
     numbers(text)
     assert time.process_time() - begun < 1
+
+
+def test_blanks_after_a_power_take_linear_time():
+    began = time.monotonic()
+    numbers("1*10^" + " " * 200_000 + "x")
+    assert time.monotonic() - began < 5  # minutes, when two patterns share the blanks

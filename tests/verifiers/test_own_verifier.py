@@ -6,7 +6,7 @@ import pytest
 
 from rlvr_cli.errors import UsageError
 from rlvr_cli.records import Record
-from rlvr_cli.verifiers import VERIFIERS, load, load_check, version
+from rlvr_cli.verifiers import VERIFIERS, code_digest, load, load_check, version
 
 SOURCE = """
 from rlvr_cli.verifiers.judgement import Judgement, wrong
@@ -112,3 +112,20 @@ def test_each_listed_verifier_can_be_loaded(name):
     assert callable(load(name))
     assert callable(load_check(name))
     assert version(name).startswith("rlvr ")
+
+
+def test_a_judge_that_exits_has_failed(tmp_path, monkeypatch):
+    (tmp_path / "leaving.py").write_text("def judge(record):\n    raise SystemExit(0)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert load("leaving:judge")(Record({"completion": "x"})).verdict == "error"
+
+
+def test_the_code_of_a_judge_is_part_of_what_a_resumed_run_depends_on(tmp_path, monkeypatch):
+    file = tmp_path / "changing.py"
+    file.write_text("def judge(record):\n    return 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    before = code_digest("changing:judge")
+    assert code_digest("changing:judge") == before
+    file.write_text("def judge(record):\n    return 0\n")
+    assert code_digest("changing:judge") != before
+    assert code_digest("math") != code_digest("gsm8k")
