@@ -1,5 +1,6 @@
 """A policy directory is there whole or not at all."""
 
+import fcntl
 import shutil
 
 import orjson
@@ -133,3 +134,20 @@ def test_files_that_train_step_has_not_written_are_not_replaced(tmp_path, tiny, 
     with pytest.raises(UsageError, match="holds the policy that is trained"), new_directory(policy.path, inner):
         pass
     assert (policy.path / "notes.txt").read_text() == "precious"
+
+
+def test_a_lock_on_a_directory_that_another_run_took_away_is_no_lock(tmp_path, tiny, monkeypatch):
+    """Between opening the partial directory and locking it, the run that held it may finish and rename it."""
+    lock = fcntl.flock
+    taken = []
+
+    def late(descriptor, operation):
+        if not taken:
+            taken.append((tmp_path / ".p1.partial").rename(tmp_path / "taken"))
+        lock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with new_directory(tmp_path / "p1", tiny) as directory:
+        (directory / "weights").write_text("new")
+    assert (tmp_path / "p1" / "weights").read_text() == "new"
+    assert list((tmp_path / "taken").iterdir()) == []
