@@ -1,4 +1,4 @@
-"""Train the embedded policy from nothing: `make tiny-model`, about 15 minutes on two cores, fixed seed.
+"""Train the embedded policy from nothing: `make tiny-model`, 17 minutes on one core, fixed seed.
 
 A noisy demonstrator writes derivations whose single steps are right with a set probability, so that supervised
 training gives the policy the base rates that reinforcement learning then has to lift: `+` and `-` always right,
