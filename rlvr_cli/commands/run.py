@@ -112,23 +112,30 @@ class Run:
         unit: Unit | None = None,
         before_model: bool = False,
         identify: bool = True,
+        translate: Callable[[Record], Record] | None = None,
     ) -> Iterator[Record]:
         """The records of all inputs: parsed, checked, of this shard, with their problem_id, bad ones set aside.
 
         With a `unit` those that the run gone on with has finished are left out. `before_model` reads all input once
         before this returns, so that a bad record stops the run before anything slow is done, and sets `total` to the
         number of records. `identify=False` adds no problem_id. `check` raises RecordError; it is called again when the
-        input is read again.
+        input is read again. `translate` makes the record of a row in another layout, before the check.
         """
         rejects = self._rejects
         if before_model:
             self._sources = [inputs.spooled(source, self._stack) for source in self._sources]
-            self.total = sum(1 for _ in self._valid(check, rejects, identify))
+            self.total = sum(1 for _ in self._valid(check, rejects, identify, translate))
             rejects = Rejects("skip")  # the first pass has told of them
-        records = self._counted(self._valid(check, rejects, identify))
+        records = self._counted(self._valid(check, rejects, identify, translate))
         return records if unit is None else self.owed(records, unit)
 
-    def _valid(self, check: Callable[[Record], None], rejects: Rejects, identify: bool) -> Iterator[Record]:
+    def _valid(
+        self,
+        check: Callable[[Record], None],
+        rejects: Rejects,
+        identify: bool,
+        translate: Callable[[Record], Record] | None,
+    ) -> Iterator[Record]:
         shard = self._io.shard
         found = 0
         for item in (item for source in self._sources for item in inputs.read(source)):
@@ -137,12 +144,13 @@ class Run:
                 rejects.line(item)
                 continue
             try:
-                check(item)
+                record = item if translate is None else translate(item)
+                check(record)
             except RecordError as error:
                 rejects.record(item, error)
                 continue
-            if shard is None or in_shard(problem_id(item), *shard):
-                yield _identified(item) if identify else item
+            if shard is None or in_shard(problem_id(record), *shard):
+                yield _identified(record) if identify else record
         if not found and rejects is self._rejects:
             self.warn(f"no records in {', '.join(map(_shown, self._sources))}")
 

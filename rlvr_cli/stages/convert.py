@@ -1,7 +1,8 @@
 """Records as they are, duplicates counted and dropped on request."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from rlvr_cli.records import Record, problem_id, stable_hash
@@ -10,10 +11,11 @@ from rlvr_cli.streams.jsonl import dumps
 
 @dataclass
 class Tally:
-    """What went by."""
+    """What went by: records, those of them that were there before, and problems by verifier."""
 
     records: int = 0
     duplicates: int = 0
+    verifiers: Counter[str] = field(default_factory=Counter)
 
 
 def convert(records: Iterable[Record], tally: Tally, *, drop_duplicates: bool = False) -> Iterator[Record]:
@@ -25,6 +27,8 @@ def convert(records: Iterable[Record], tally: Tally, *, drop_duplicates: bool = 
     seen: set[bytes] = set()
     for record in records:
         tally.records += 1
+        if isinstance(name := record.get("verifier"), str):
+            tally.verifiers[name] += 1
         key = bytes.fromhex(_what(record))
         if key in seen:
             tally.duplicates += 1

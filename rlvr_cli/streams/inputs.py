@@ -80,7 +80,11 @@ def _shards(directory: Path) -> list[Source]:
         path for path in directory.iterdir() if path.name.endswith(ENDINGS) and not path.name.startswith(".")
     )
     if not found:
-        raise UserError(f"{directory}: no records in this directory; expected files ending in {', '.join(ENDINGS)}")
+        tree = next(directory.rglob("*.json"), None)
+        hint = f"; a tree of .json files is named by a pattern, '{directory}/**/*.json'" if tree else ""
+        raise UserError(
+            f"{directory}: no records in this directory; expected files ending in {', '.join(ENDINGS)}{hint}"
+        )
     return [Source(str(path), path) for path in found]
 
 
@@ -139,7 +143,8 @@ def read(source: Source) -> Iterator[Record | BadLine]:
             kind, stream = "gzip", cast(IO[bytes], gzip.GzipFile(fileobj=stream))
         elif magic == b"\x28\xb5\x2f\xfd":
             kind, stream = "zstd", _zstd(stream)
-        yield from jsonl.read(_lines(stream, source, kind), source.name)
+        read_lines = jsonl.read_json if source.name.endswith(".json") else jsonl.read
+        yield from read_lines(_lines(stream, source, kind), source.name)
 
 
 def read_all(paths: list[str], check: Callable[[Record], None]) -> Iterator[Record]:

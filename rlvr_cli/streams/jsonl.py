@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -59,13 +60,48 @@ def read(lines: Iterable[bytes], name: str) -> Iterator[Record | BadLine]:
             yield _parse(text, f"{name}:{number}")
 
 
+def read_json(lines: Iterable[bytes], name: str) -> Iterator[Record | BadLine]:
+    """The records of a `.json` file: one object over several lines, a list of them, or JSON lines after all.
+
+    Only JSON lines are streamed. Places are `name:number`, of the object in a list.
+    """
+    lines = iter(lines)
+    first = next(lines, b"")
+    if isinstance(_value(first), dict):
+        yield from read(chain([first], lines), name)
+        return
+    text = (first + b"".join(lines)).removeprefix(b"\xef\xbb\xbf")
+    try:
+        value = loads(text)
+    except ValueError as error:
+        if text.strip()[:2] in (b"{\n", b"{\r") or text.lstrip().startswith(b"["):
+            where = f"{name}:{getattr(error, 'lineno', 1)}"
+            yield BadLine(where, _reason(text, error), text.decode(errors="replace"))
+        else:
+            yield from read(text.splitlines(), name)
+        return
+    for number, item in enumerate(value if isinstance(value, list) else [value], start=1):
+        yield _record(item, f"{name}:{number}", text)
+
+
+def _value(text: bytes) -> Any:
+    try:
+        return loads(text.strip().removeprefix(b"\xef\xbb\xbf"))
+    except ValueError:
+        return None
+
+
 def _parse(line: bytes, where: str) -> Record | BadLine:
     try:
         value = loads(line)
     except ValueError as error:
         return BadLine(where, _reason(line, error), line.decode(errors="replace"))
+    return _record(value, where, line)
+
+
+def _record(value: Any, where: str, text: bytes) -> Record | BadLine:
     if not isinstance(value, dict):
-        return BadLine(where, "is JSON but no object; a record is one object a line", line.decode())
+        return BadLine(where, "is JSON but no object; a record is one object a line", text.decode())
     return Record({key: item for key, item in value.items() if item is not None}, where)
 
 

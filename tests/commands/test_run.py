@@ -233,3 +233,20 @@ def test_empty_input_only_warns(
     rollout(IO(["none.jsonl"], output="out.jsonl"))
     assert Path("out.jsonl").read_bytes() == b""
     assert capfd.readouterr().err == "rlvr rollout: warning: no records in none.jsonl\n"
+
+
+def test_rows_of_another_layout_become_records_before_they_are_checked_and_sharded(problems: Path) -> None:
+    def translate(row: Record) -> Record:
+        if row["prompt"].startswith("3"):
+            raise RecordError(f"{row.where}: prompt begins with 3")
+        return Record({"prompt": row["prompt"].removesuffix("=")}, row.where)
+
+    found = []
+    for part in (0, 1):
+        io = IO(["problems.jsonl"], output="out.jsonl", shard=(part, 2), on_error="skip", rejects="r.jsonl")
+        with Run("convert", io) as run:
+            found.append(list(run.read(check_problem, translate=translate)))
+        [bad] = map(orjson.loads, Path("r.jsonl").read_bytes().splitlines())
+        assert bad["record"] == {"prompt": "3 + 1 ="}
+    assert sorted(record["prompt"] for part in found for record in part) == [f"{n} + 1 " for n in (0, 1, 2, 4, 5, 6, 7)]
+    assert all(in_shard(content_id(record), part, 2) for part in (0, 1) for record in found[part])

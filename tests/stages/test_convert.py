@@ -35,3 +35,9 @@ def test_duplicates_are_counted_and_kept_unless_asked() -> None:
     records = [Record({"problem_id": "a"})] * 3
     assert list(convert(records, tally)) == records
     assert (tally.records, tally.duplicates) == (3, 2)
+
+
+def test_problems_are_counted_by_verifier() -> None:
+    tally = Tally()
+    list(convert([Record({"verifier": "math"}), Record({"verifier": "gsm8k"}), Record({"n": 8})], tally))
+    assert (tally.records, tally.verifiers) == (3, {"math": 1, "gsm8k": 1})

@@ -67,6 +67,17 @@ def test_a_name_with_nothing_behind_it_is_an_error(shards: Path, arguments: list
         expand(arguments)
 
 
+def test_a_tree_of_json_files_is_read_by_a_pattern_that_its_directory_names(shards: Path) -> None:
+    (shards / "train" / "algebra").mkdir(parents=True)
+    for name in ("2", "10"):
+        (shards / "train" / "algebra" / f"{name}.json").write_text(f'{{\n "n": {name}\n}}\n')
+    with pytest.raises(UserError, match=r"train: no records .* by a pattern, 'train/\*\*/\*.json'"):
+        expand(["train"])
+    records = [record for source in expand(["train/**/*.json"]) for record in read(source)]
+    assert records == [{"n": 10}, {"n": 2}]
+    assert [record.where for record in records] == ["train/algebra/10.json:1", "train/algebra/2.json:1"]
+
+
 @pytest.mark.parametrize("packed", [LINES, gzip.compress(LINES), zstd(LINES)], ids=["plain", "gzip", "zstd"])
 def test_content_tells_the_format_whatever_the_name(tmp_path: Path, packed: bytes) -> None:
     path = tmp_path / "records"

@@ -1,6 +1,6 @@
 import pytest
 
-from rlvr_cli.streams.jsonl import BadLine, dumps, loads, read
+from rlvr_cli.streams.jsonl import BadLine, dumps, loads, read, read_json
 
 
 def test_a_record_knows_its_file_and_line() -> None:
@@ -60,3 +60,44 @@ def test_deep_nesting_survives() -> None:
     for _ in range(400):  # beyond what orjson writes
         value = [value]
     assert loads(dumps(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b'{\n  "a": 1,\n  "b": null\n}\n', [({"a": 1}, "f.json:1")]),
+        (b'\xef\xbb\xbf{\r\n"a": 1\r\n}', [({"a": 1}, "f.json:1")]),
+        (b'[\n{"a": 1},\n\n{"a": 2}]', [({"a": 1}, "f.json:1"), ({"a": 2}, "f.json:2")]),
+        (b'[{"a": 1}, {"a": 2}]', [({"a": 1}, "f.json:1"), ({"a": 2}, "f.json:2")]),
+        (b'{"a": 1}\n\n{"a": 2}\n', [({"a": 1}, "f.json:1"), ({"a": 2}, "f.json:3")]),
+        (b'{"a": 1}', [({"a": 1}, "f.json:1")]),
+        (b"", []),
+        (b"\n", []),
+        (b"[]", []),
+    ],
+)
+def test_a_json_file_is_an_object_a_list_or_lines(text: bytes, expected: list) -> None:
+    assert [(dict(record), record.where) for record in read_json(text.splitlines(keepends=True), "f.json")] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        (b'{\n  "a": 1,\n  "b" 2\n}\n', [("f.json:3", "is not valid JSON")]),
+        (b'[\n{"a": 1},\n{"a": \n', [("f.json:4", "is not valid JSON")]),
+        (b'[{"a": 1}, 5]', [("f.json:2", "is JSON but no object")]),
+        (b'{"a": 1\n{"a": 2}\n{\n', [("f.json:1", "is not valid JSON"), ("f.json:3", "is not valid JSON")]),
+    ],
+)
+def test_what_is_no_record_of_a_json_file_is_reported_where_it_stands(text: bytes, places: list) -> None:
+    found = [bad for bad in read_json(text.splitlines(keepends=True), "f.json") if isinstance(bad, BadLine)]
+    assert [bad.where for bad in found] == [place for place, _ in places]
+    assert all(bad.reason.startswith(reason) for bad, (_, reason) in zip(found, places, strict=True))
+
+
+def test_json_lines_of_a_json_file_are_streamed() -> None:
+    def endless():
+        while True:
+            yield b'{"a": 1}\n'
+
+    assert next(read_json(endless(), "f.json")) == {"a": 1}
