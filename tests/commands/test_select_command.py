@@ -111,3 +111,164 @@ def test_rows_of_statistics_are_no_problems(tmp_path):
     assert (
         done.stderr == f"rlvr select: {rows}:1: is a row of statistics; give it as --stats, and the problems as input\n"
     )
+
+
+# --- thompson, never-give-up, mix ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pool(tmp_path):
+    """Six problems with four children, and what was measured of them at steps 0 and 1."""
+    path = tmp_path / "pool.jsonl"
+    rows = [{"problem_id": name, "prompt": f"{name}?"} for name in "abcdef"]
+    rows += [
+        {"problem_id": f"a{i}", "prompt": "?", "parent_id": "a", "generation": 1, "operator": "drop-step"}
+        for i in range(4)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    measured = [("a", 0, 0), ("b", 0, 0), ("c", 3, 0), ("d", 8, 0), ("a0", 8, 1), ("a1", 6, 1)]
+    (tmp_path / "measured.jsonl").write_text(
+        "".join(
+            json.dumps({"problem_id": name, "n": 8, "n_correct": c, "groups_mixed": int(0 < c < 8), "policy_step": at})
+            + "\n"
+            for name, c, at in measured
+        )
+    )
+    return path
+
+
+def test_never_give_up_from_the_command_line(pool, tmp_path):
+    call = ["select", pool, "--stats", tmp_path / "measured.jsonl", "--method", "never-give-up", "--step", 2]
+    done = rlvr(*call, "--batch", 8)
+    assert done.returncode == 0, done.stderr
+    reasons = {record["problem_id"]: record["select_reason"] for record in records(done.stdout)}
+    assert list(reasons)[:3] == ["a", "b", "c"]
+    assert reasons["a"] == "never-give-up: children mastered (all 2 measured), unsolved at step 0 (0/8 in all)"
+    assert not {"d", "a0"} & set(reasons)
+    assert done.stderr == (
+        "rlvr select: 8 problems for step 2: 4 untried, 2 last group mixed, 1 children mastered, 1 unsolved\n"
+    )
+    assert "d" in rlvr(*call, "--batch", 8, "--rest", 1, "--unsolved-cap", 0).stdout
+    stricter = rlvr(*call, "--batch", 4, "--mastery", 0.9).stdout
+    assert '"never-give-up: unsolved at step 0' in stricter
+    assert "children mastered" not in stricter
+
+
+def test_a_batch_that_the_cap_leaves_short_is_said_in_one_line(tmp_path):
+    pool, rows = tmp_path / "pool.jsonl", tmp_path / "stats.jsonl"
+    pool.write_text("".join(json.dumps({"problem_id": f"{i}", "prompt": "?"}) + "\n" for i in range(12)))
+    rows.write_text("".join(json.dumps({"problem_id": f"{i}", "n": 8, "n_correct": 0}) + "\n" for i in range(12)))
+    done = rlvr("select", pool, "--stats", rows, "--method", "never-give-up", "--batch", 8)
+    assert done.stderr == (
+        "rlvr select: --batch is 8, and --unsolved-cap leaves 2 problems (at most 2 unsolved): all are chosen\n"
+        "rlvr select: 2 problems for step 0: 2 unsolved\n"
+    )
+
+
+def test_thompson_from_the_command_line(pool, tmp_path):
+    call = ["select", pool, "--stats", tmp_path / "measured.jsonl", "--method", "thompson", "--step", 4, "--batch", 5]
+    done = rlvr(*call)
+    assert done.returncode == 0, done.stderr
+    assert len(records(done.stdout)) == 5
+    assert rlvr(*call).stdout == done.stdout
+    assert rlvr(*call, "--seed", 1).stdout != done.stdout
+    [stale] = [
+        record for record in records(rlvr(*call, "--batch", 10, "--half-life", 4).stdout) if record["problem_id"] == "b"
+    ]
+    assert stale["select_reason"].endswith("from Beta(1, 5)")  # 8 failures four steps ago
+    kinds = done.stderr.partition(": ")[2].partition(": ")[2]
+    assert "drew" not in kinds and "untried" in kinds
+
+
+def test_a_mix_is_told_by_class(pool, tmp_path):
+    metrics = tmp_path / "metrics.jsonl"
+    done = rlvr(
+        *("select", pool, "--stats", tmp_path / "measured.jsonl", "--step", 2, "--batch", 5),
+        *("--mix", "problems=0.4,children=0.4,frontier=0.2", "--metrics", metrics),
+    )
+    assert done.stderr == (
+        "rlvr select: 5 problems for step 2: 3 untried, 1 children mastered, 1 last group mixed; "
+        "problems 2, children 2, frontier 1\n"
+    )
+    [line] = records(metrics.read_text())
+    assert line["classes"] == {"problems": 2, "children": 2, "frontier": 1}
+    assert {record["select_reason"].partition("/")[0] for record in records(done.stdout)} == set(line["classes"])
+
+
+def test_the_measured_band_as_a_command(pool, tmp_path):
+    done = rlvr("select", pool, "--stats", tmp_path / "measured.jsonl", "--mix", "frontier=1", "--batch", 100000)
+    assert sorted(record["problem_id"] for record in records(done.stdout)) == ["a1", "c"]
+    assert done.stderr == (
+        "rlvr select: --batch is 100000, and the classes of --mix have 2 problems: all are chosen\n"
+        "rlvr select: 2 problems for step 0: 2 last group mixed; frontier 2\n"
+    )
+    none = rlvr("select", pool, "--mix", "frontier=1")
+    assert (none.returncode, none.stdout) == (0, "")
+    assert "no problem is in a class of --mix (frontier)" in none.stderr
+
+
+def test_a_mix_before_any_synthesis_makes_no_noise(problems):
+    done = rlvr("select", problems, "--batch", 4, "--mix", "problems=0.2,drop-step=0.3,frontier=0.5")
+    assert done.stderr == "rlvr select: 4 problems for step 0: 4 untried; problems 4, drop-step 0, frontier 0\n"
+
+
+def test_an_operator_that_made_nothing_is_warned_of(pool):
+    done = rlvr("select", pool, "--batch", 4, "--mix", "problems=0.5,drop-steps=0.5")
+    assert "warning: --mix names drop-steps, and no problem has that operator; there are drop-step\n" in done.stderr
+
+
+def test_uniform_looks_at_stats_only_for_the_frontier_of_a_mix(pool, tmp_path):
+    call = ["select", pool, "--stats", tmp_path / "measured.jsonl", "--method", "uniform", "--batch", 4, "--mix"]
+    told = rlvr(*call, "frontier=0.5,problems=0.5")
+    assert "warning" not in told.stderr
+    assert [r["select_reason"].partition("/")[0] for r in records(told.stdout)] == ["frontier"] * 2 + ["problems"] * 2
+    assert "does not look at --stats" in rlvr(*call, "children=0.5,problems=0.5").stderr
+
+
+@pytest.mark.parametrize("method", ["thompson", "never-give-up"])
+def test_a_forgotten_step_is_asked_about(pool, tmp_path, method):
+    done = rlvr("select", pool, "--stats", tmp_path / "measured.jsonl", "--method", method, "--batch", 4)
+    assert "warning: --stats go up to step 1 and --step is 0: is --step right?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--half-life", "4"], "--half-life is of no use with --method frontier; it belongs to thompson"),
+        (["--method", "thompson", "--unsolved-cap", "0.5"], "--unsolved-cap is of no use with --method thompson"),
+        (["--method", "thompson", "--rest", "5"], "--rest is of no use with --method thompson"),
+        (["--method", "uniform", "--mastery", "0.5"], "--mastery is of no use with --method uniform"),
+        (["--method", "thompson", "--half-life", "0"], "--half-life is 0, expected a number above 0"),
+        (["--method", "thompson", "--half-life", "nan"], "--half-life is nan"),
+        (["--method", "never-give-up", "--unsolved-cap", "1.5"], "--unsolved-cap is 1.5, expected a share"),
+        (["--method", "never-give-up", "--rest", "-1"], "--rest is -1, expected 0 or more steps"),
+        (["--mastery", "0"], "--mastery is 0, expected a pass rate"),
+        (["--mix", "problems=0.5"], "the shares of --mix sum to 0.5, expected 1"),
+        (["--mix", ""], "--mix has ''"),
+    ],
+)
+def test_options_that_do_not_fit_are_one_line(problems, options, said):
+    done = rlvr("select", problems, *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"rlvr select: {said}")
+    assert done.stderr.count("\n") == 1
+
+
+def test_what_bucketize_writes_is_what_select_reads(problems, tmp_path):
+    scored, stats = tmp_path / "scored.jsonl", tmp_path / "stats.jsonl"
+    rewards = {"a": [0, 1, 0, 0], "b": [0, 0, 0, 0], "c": [1, 1, 1, 1]}
+    scored.write_text(
+        "".join(
+            json.dumps({"problem_id": name, "prompt": "?", "policy_id": "w", "policy_step": 3, "group_id": name})[:-1]
+            + f', "sample_index": {i}, "reward": {reward}}}\n'
+            for name, group in rewards.items()
+            for i, reward in enumerate(group)
+        )
+    )
+    assert rlvr("bucketize", scored, "-o", stats).returncode == 0
+    done = rlvr("select", problems, "--stats", stats, "--step", 4, "--batch", 5, "--method", "never-give-up")
+    assert [record["select_reason"] for record in records(done.stdout)] == [
+        "never-give-up: unsolved at step 3 (0/4 in all)",
+        "never-give-up: last group mixed at step 3 (1/4)",
+        *["never-give-up: untried"] * 3,
+    ]

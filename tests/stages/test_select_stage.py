@@ -3,11 +3,14 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvr_cli.errors import RecordError
 from rlvr_cli.records import Record
+from rlvr_cli.selection.history import read_history
+from rlvr_cli.selection.methods import METHODS
+from rlvr_cli.selection.mix import classes_of, parse_mix
 from rlvr_cli.stages.select import check_stats, select
 
 
@@ -55,7 +58,7 @@ def test_uniform_favours_no_problem_at_a_border():
     assert all(300 < firsts[str(name)] < 500 for name in range(5))
 
 
-@pytest.mark.parametrize("method", ["uniform", "frontier"])
+@pytest.mark.parametrize("method", METHODS)
 def test_the_order_of_the_input_is_irrelevant(method):
     names = ["a", "b", "c", "d", "e", "f"]
     rows = [stats("b", 3), stats("c", 8)]
@@ -113,7 +116,7 @@ def test_other_columns_pass_and_a_missing_id_is_filled_in():
     assert len(record["problem_id"]) == 20
 
 
-@pytest.mark.parametrize("method", ["uniform", "frontier"])
+@pytest.mark.parametrize("method", METHODS)
 def test_a_batch_larger_than_the_set_is_the_whole_set(method):
     for step in (0, 1):
         picked = select(problems("a", "b", "c"), step=step, batch=10, method=method, seed=0)
@@ -130,7 +133,7 @@ def test_a_problem_that_is_there_twice_is_refused():
 
 
 def test_an_unknown_method_is_refused():
-    with pytest.raises(ValueError, match="uniform, frontier"):
+    with pytest.raises(ValueError, match="uniform, frontier, thompson, never-give-up"):
         list(select(problems("a"), step=0, batch=1, method="best", seed=0))
 
 
@@ -138,3 +141,82 @@ def test_rows_that_are_no_statistics_are_refused():
     with pytest.raises(RecordError) as refused:
         check_stats(Record({"problem_id": "a", "reward": 1.0}, "scored.jsonl:3"))
     assert str(refused.value) == "scored.jsonl:3: n is missing; give the output of rlvr bucketize"
+
+
+# --- shares of a batch -------------------------------------------------------------------------------------------
+
+POOL = [
+    *problems("p0", "p1", "p2", "p3"),
+    *(Record({"problem_id": f"c{i}", "prompt": "?", "generation": 1, "operator": "drop-step"}) for i in range(4)),
+]
+
+
+def mixed(pool, mix, batch, method="frontier", rows=(), step=1, seed=0):
+    picked = select(pool, step=step, batch=batch, method=method, seed=seed, stats=rows, mix=parse_mix(mix))
+    return [(record["problem_id"], record["select_reason"]) for record in picked]
+
+
+def test_a_mix_gives_each_class_its_share_and_says_which():
+    rows = [stats("p0", 3, step=2), stats("c0", 5, step=3), stats("p1", 0), stats("p2", 0), stats("p3", 0, step=1)]
+    rows += [stats("c1", 0), stats("c2", 0), stats("c3", 0, step=1)]
+    found = mixed(POOL, "problems=0.25,drop-step=0.25,frontier=0.5", 8, rows=rows)
+    assert Counter(reason for _, reason in found) == {
+        "problems/frontier: last tried at step 0": 2,
+        "problems/frontier: last tried at step 1": 1,  # the two slots that the frontier cannot fill go to both
+        "drop-step/frontier: last tried at step 0": 2,
+        "drop-step/frontier: last tried at step 1": 1,
+        "frontier/frontier: last group mixed at step 2 (3/8)": 1,
+        "frontier/frontier: last group mixed at step 3 (5/8)": 1,
+    }
+    assert [name for name, _ in mixed(POOL, "problems=0.25,drop-step=0.25,frontier=0.5", 4, rows=rows)][2:] == [
+        "p0",
+        "c0",
+    ]
+
+
+def test_before_any_synthesis_all_slots_go_to_the_problems():
+    found = mixed(POOL[:4], "problems=0.2,children=0.3,frontier=0.5", 3, step=0)
+    assert [reason for _, reason in found] == ["problems/frontier: untried"] * 3
+
+
+def test_the_frontier_alone_is_the_measured_band():
+    rows = [stats("c0", 0), stats("c1", 3), stats("c2", 8), stats("p1", 7)]
+    assert sorted(name for name, _ in mixed(POOL, "frontier=1", 100000, rows=rows)) == ["c1", "p1"]
+
+
+def test_classes_that_are_not_named_get_nothing():
+    assert sorted(name for name, _ in mixed(POOL, "children=1", 8)) == ["c0", "c1", "c2", "c3"]
+    assert mixed(POOL, "other-operator=1", 8) == []
+
+
+def test_uniform_with_a_mix_is_an_epoch_within_each_class():
+    steps = [mixed(POOL, "problems=0.5,children=0.5", 4, method="uniform", step=step) for step in range(4)]
+    for first in (0, 2):
+        assert sorted(name for step in steps[first : first + 2] for name, _ in step) == sorted(
+            record["problem_id"] for record in POOL
+        )
+    assert [reason for _, reason in steps[2]] == ["problems/uniform: epoch 1"] * 2 + ["children/uniform: epoch 1"] * 2
+
+
+MIXES = ["problems=0.5,children=0.5", "frontier=0.5,a=0.2,b=0.1,problems=0.2", "generation-2=0.6,children=0.4"]
+KINDS = st.tuples(st.integers(0, 2), st.sampled_from([None, "a", "b"]), st.sampled_from([None, 0, 4, 8]))
+
+
+@given(st.lists(KINDS, min_size=1, max_size=40), st.integers(1, 50), st.sampled_from(MIXES), st.data())
+@settings(max_examples=200, deadline=None)
+def test_a_mix_fills_the_batch_as_far_as_its_classes_reach(kinds, batch, mix, data):
+    method = data.draw(st.sampled_from(["uniform", "frontier", "thompson"]))
+    pool = [
+        Record({"problem_id": f"{i:02}", "prompt": "?", "generation": generation, "operator": operator or "c"})
+        for i, (generation, operator, _) in enumerate(kinds)
+    ]
+    rows = [stats(f"{i:02}", c) for i, (_, _, c) in enumerate(kinds) if c is not None]
+    found = mixed(pool, mix, batch, method, rows)
+    names = [name for name, _ in found]
+    classes = classes_of(pool, parse_mix(mix), read_history(rows))
+    assert len(set(names)) == len(names) == min(batch, sum(map(len, classes.values())))
+    counts = Counter(reason.partition("/")[0] for _, reason in found)
+    assert all(name in classes[reason.partition("/")[0]] for name, reason in found)
+    if all(len(members) >= batch for members in classes.values()):
+        assert all(abs(counts[name] - batch * share) < 1 for name, share in parse_mix(mix).items())
+    assert found == mixed(data.draw(st.permutations(pool)), mix, batch, method, rows)
