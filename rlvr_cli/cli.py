@@ -20,9 +20,12 @@ COMMANDS = {
     "select": "choose the problems that get the next rollouts",
     "rollout": "sample completions for each problem",
     "verify": "judge each completion against the problem's answer",
+    "find-pivots": "choose deep, recoverable states in failed rollouts",
+    "resample": "sample branches densely from each pivot",
     "bucketize": "count pass rates and sort problems by difficulty",
+    "synthesize": "make problems within reach from those without a signal",
     "train-step": "update the policy once from scored rollouts",
-    "convert": "turn records from JSONL into Parquet and back",
+    "convert": "read other layouts, merge shards, change the format",
 }
 
 

@@ -25,12 +25,16 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Request(Generic[Tag]):
-    """One sample to draw. `tag` is the caller's own mark and comes back with the sample."""
+    """One sample to draw. `tag` is the caller's own mark and comes back with the sample.
+
+    The last `begun` tokens of `prompt` are a completion already begun: a stop text may begin in them.
+    """
 
     prompt: tuple[int, ...]
     seed: int
     max_tokens: int
     tag: Tag
+    begun: int = 0
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class TransformersEngine:
             ids[rows, position] = tokens
             logprobs[rows, position] = scores.gather(1, tokens[:, None])[:, 0].float()
             lengths[rows] = position + 1
-            ended = torch.isin(tokens, self._ends) | self._said_stop(ids, rows, position, sampling.stop)
+            ended = torch.isin(tokens, self._ends) | self._said_stop(batch, ids[:, : position + 1], rows, sampling.stop)
             stopped[rows] = ended
             going = ~ended & (position + 1 < budgets[rows])
             if not going.all():
@@ -112,15 +112,23 @@ class TransformersEngine:
         cache.batch_select_indices(each)
         return logits[each], cache, mask[each]
 
-    def _said_stop(self, ids: Tensor, rows: Tensor, position: int, stop: tuple[str, ...]) -> Tensor:
+    def _said_stop(self, batch: Sequence[Request[Any]], ids: Tensor, rows: Tensor, stop: tuple[str, ...]) -> Tensor:
         """Which rows have just completed a stop string. A token holds a byte or more, which bounds the tail."""
         if not stop:
             return torch.zeros(len(rows), dtype=torch.bool, device=ids.device)
         tail = max(len(text.encode()) for text in stop) + 8
-        tails = ids[rows, max(0, position + 1 - tail) : position + 1].tolist()
-        return torch.tensor(
-            [any(text in self._decode(row) for text in stop) for row in tails], dtype=torch.bool, device=ids.device
-        )
+        said = []
+        for row, new in zip(rows.tolist(), ids[rows, -tail:].tolist(), strict=True):
+            begun = _begun(batch[row], tail - len(new))
+            before, now = self._decode(begun) if begun else "", self._decode(begun + new)
+            said.append(any(now.count(text) > before.count(text) for text in stop))
+        return torch.tensor(said, dtype=torch.bool, device=ids.device)
+
+
+def _begun(request: Request[Any], count: int) -> list[int]:
+    """The last tokens, at most `count`, of the completion that the prompt has begun."""
+    count = max(0, min(count, request.begun))
+    return list(request.prompt[len(request.prompt) - count :])
 
 
 def _uniforms(seed: int, count: int) -> Tensor:

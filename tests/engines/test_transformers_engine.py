@@ -97,6 +97,28 @@ def test_stop_text_ends_a_completion(make_engine, tokens):
         assert sample.finish_reason == "stop"
 
 
+def test_a_stop_text_may_begin_in_a_completion_already_begun(make_engine, tokens):
+    engine = make_engine(dtype="float64")
+    greedy = Sampling(temperature=0)
+    ((whole, full),) = engine.sample(requests(tokens, 1), greedy)
+    cut = 9
+    stop = tokens.text(full.token_ids[cut - 2 : cut + 1])  # two tokens before the cut, and the first one after it
+    assert stop not in tokens.text(full.token_ids[:cut])
+    assert stop not in tokens.text(full.token_ids[cut:])
+    beginning = whole.prompt + tuple(full.token_ids[:cut])
+
+    def after(begun, stop):
+        request = Request(beginning, 0, 20, None, begun=begun)
+        ((_, sample),) = engine.sample([request], Sampling(temperature=0, stop=(stop,)))
+        return sample
+
+    assert after(cut, stop).token_ids == full.token_ids[cut : cut + 1]
+    assert after(cut, stop).finish_reason == "stop"
+    assert after(0, stop).token_ids == full.token_ids[cut : cut + 20]  # the end of a prompt is no completion
+    # what was said before is not said again by going on
+    assert after(cut, tokens.text(full.token_ids[cut - 3 : cut])).token_ids == full.token_ids[cut : cut + 20]
+
+
 def test_broken_weights_are_an_error_that_says_so(make_engine, tokens):
     engine = make_engine()
     with torch.no_grad():
