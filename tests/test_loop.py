@@ -153,12 +153,13 @@ def test_a_step_writes_the_next_policy_and_moves_the_optimizer_on(work, tmp_path
     (line,) = read(tmp_path / "m.jsonl")
     assert {**line, **metrics} == line
     assert metrics["policy_step"] == 1
-    assert metrics["groups"] == 24
-    assert metrics["groups_mixed"] + metrics["groups_all_wrong"] + metrics["groups_all_right"] == 24
+    main = metrics["main"]
+    assert main["groups"] == 24
+    assert main["groups_mixed"] + main["groups_all_wrong"] + main["groups_all_right"] == 24
     assert metrics["updates"] == 1
-    assert 0 < metrics["logprob_gap_max"] < 1e-4
+    assert 0 < main["logprob_gap_max"] < 1e-4
     assert metrics["grad_norm"] > 0
-    assert metrics["entropy"] > 0
+    assert main["entropy"] > 0
     card = orjson.loads((first / "rlvr.json").read_bytes())
     assert card["parent_policy_id"] == tiny.id
     assert card["policy_id"] == metrics["policy_id"] != tiny.id
@@ -222,7 +223,7 @@ def test_a_step_without_a_signal_goes_on_with_the_same_weights(work, tmp_path, t
     flat.write_bytes(b"\n".join(wrong) + b"\n")
     done = rlvr("train-step", flat, "-o", tmp_path / "p1")
     metrics = orjson.loads(done.stdout)
-    assert (metrics["updates"], metrics["zero_advantage_share"]) == (0, 1.0)
+    assert (metrics["updates"], metrics["main"]["zero_advantage_share"]) == (0, 1.0)
     assert metrics["policy_id"] == tiny.id
     assert b"no group has a signal" in done.stderr
 

@@ -3,12 +3,12 @@
 import math
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from rlvr_cli import policy as policies
 from rlvr_cli.commands.options import IO, opt, with_io
 from rlvr_cli.commands.progress import progress
-from rlvr_cli.commands.run import Run
+from rlvr_cli.commands.run import Run, counted
 from rlvr_cli.errors import UsageError
 from rlvr_cli.stages.train_step import train_step as stage
 from rlvr_cli.training.batches import check_scored
@@ -32,6 +32,12 @@ def train_step(
     kl_coef: Annotated[float, opt("--kl-coef", help="weight of the KL term (k3) to --reference")] = 0.0,
     reference: Annotated[str | None, opt("--reference", help="reference policy of the KL term")] = None,
     entropy_coef: Annotated[float, opt("--entropy-coef", help="weight of the entropy bonus")] = 0.0,
+    branch_weight: Annotated[
+        float | None, opt("--branch-weight", help="the loss is that of main rollouts + this (1) times that of branches")
+    ] = None,
+    alpha: Annotated[
+        float | None, opt("--alpha", help="the loss is 1 - this times that of main rollouts + this times branches")
+    ] = None,
     old_logprobs: Annotated[
         Literal["sampler", "trainer"],
         opt("--old-logprobs", help="whose logprobs the ratio divides by; trainer adds importance weights"),
@@ -40,7 +46,9 @@ def train_step(
     warmup: Annotated[int, opt("--warmup", help="updates over which the learning rate rises, over all steps")] = 8,
     weight_decay: Annotated[float, opt("--weight-decay", help="of AdamW")] = 0.0,
     max_grad_norm: Annotated[float, opt("--max-grad-norm", help="the gradient is scaled down to this norm")] = 1.0,
-    mini_batch: Annotated[int, opt("--mini-batch", help="rollouts an update, nearly; 0 takes all at once")] = 128,
+    mini_batch: Annotated[
+        int, opt("--mini-batch", help="rollouts (main and branch) an update, nearly; 0: all at once")
+    ] = 128,
     epochs: Annotated[int, opt("--epochs", help="passes over the step's rollouts")] = 1,
     micro_tokens: Annotated[
         int, opt("--micro-tokens", help="tokens (padding too) a forward pass; bounds memory, not the gradient")
@@ -53,11 +61,16 @@ def train_step(
         bool, opt("--keep-optimizer", help="leave the old policy its optimizer state, to train it again")
     ] = False,
 ) -> None:
-    """Make one policy-gradient update: scored rollouts in, the next policy's directory out (-o DIR)."""
+    """Make one policy-gradient update: scored main and branch rollouts in, the next policy out (-o DIR)."""
     if io.output is None:
         raise UsageError("-o DIR is missing: the directory of the next policy")
     if (kl_coef != 0) != (reference is not None):
         raise UsageError("--kl-coef and --reference go together")
+    if branch_weight is not None and alpha is not None:
+        raise UsageError("--branch-weight adds the branches' loss, --alpha blends it in; give one of them")
+    if alpha is not None and not 0 <= alpha <= 1:
+        raise UsageError(f"--alpha is {alpha}, expected a number from 0 to 1")
+    weight = 1.0 if branch_weight is None else branch_weight
     for flag, value, least in (
         ("--epochs", epochs, 1),
         ("--mini-batch", mini_batch, 0),
@@ -70,6 +83,7 @@ def train_step(
         ("--clip-high", clip_high, 0),
         ("--kl-coef", kl_coef, 0),
         ("--epsilon", epsilon, 0),
+        ("--branch-weight", weight, 0),
     ):
         if not least <= value < math.inf:
             raise UsageError(f"{flag} is {value}, expected a number from {least} on")
@@ -80,7 +94,15 @@ def train_step(
     policy = policies.find(model)
     frozen = policies.find(reference) if reference is not None else None
     with Run("train-step", io, resumable=False, records_out=False) as run:
-        loss = LossSettings(clip_low, clip_high, dual_clip, kl_coef, entropy_coef)
+        loss = LossSettings(
+            clip_low=clip_low,
+            clip_high=clip_high,
+            dual_clip=dual_clip,
+            kl_coef=kl_coef,
+            entropy_coef=entropy_coef,
+            branch_weight=weight,
+            alpha=alpha,
+        )
         update = UpdateSettings(
             loss=loss,
             aggregation=aggregation,
@@ -100,10 +122,24 @@ def train_step(
             metrics = stage(records, policy, Path(io.output), settings, frozen, run.warn, advance, io.resume)
         run.figures(**metrics)
         run.print(metrics)
-        run.say(
-            "policy {policy_step}: {groups} groups, {groups_mixed} with a signal "
-            "({groups_all_wrong} all wrong, {groups_all_right} all right); "
-            "{updates} updates on {rollouts_trained} rollouts, {tokens_trained} tokens in {seconds:.1f} s".format(
-                **metrics
-            )
-        )
+        run.say(_summary(metrics))
+
+
+def _summary(metrics: dict[str, Any]) -> str:
+    """The step in one line: the share of groups without a signal first, then what was trained on."""
+    main, branch = metrics["main"], metrics["branch"]
+    groups = [_groups(figures, name) for figures, name in ((main, "main"), (branch, "branch")) if figures["rollouts"]]
+    trained = f"{main['rollouts_trained']} rollouts" + (
+        f" and {branch['rollouts_trained']} branches" if branch["rollouts"] else ""
+    )
+    return (
+        f"policy {metrics['policy_step']}: {'; '.join(groups)}; {counted(metrics['updates'], 'update')} "
+        f"on {trained}, {metrics['tokens_trained']} tokens in {metrics['seconds']:.1f} s"
+    )
+
+
+def _groups(figures: dict[str, Any], name: str) -> str:
+    return (
+        f"{figures['zero_advantage_share']:.0%} of {figures['groups']} {name} groups without a signal "
+        f"({figures['groups_all_wrong']} all wrong, {figures['groups_all_right']} all right)"
+    )

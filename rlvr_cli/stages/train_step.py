@@ -1,4 +1,4 @@
-"""One policy-gradient update: scored rollouts and the policy that sampled them in, the next policy out."""
+"""One policy-gradient update: scored main and branch rollouts and their policy in, the next policy out."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -11,7 +11,7 @@ import orjson
 from rlvr_cli.errors import UserError
 from rlvr_cli.policy import Policy, read_card
 from rlvr_cli.records import Record, stable_hash
-from rlvr_cli.training.batches import Step, form_step
+from rlvr_cli.training.batches import Step, Stream, form_step
 from rlvr_cli.training.checkpoint import check_place, drop_optimizer, make_optimizer, new_directory, write_policy
 from rlvr_cli.training.settings import TrainSettings
 
@@ -32,6 +32,7 @@ def train_step(
 ) -> dict[str, Any]:
     """Write the next policy to `output`, whole or not at all, and return the step's metrics.
 
+    The metrics of each stream are under `main` and `branch`, with the same names, there with or without records.
     A step without one mixed group has no gradient: the next policy then has the same weights, so that a loop goes on.
     `resume` leaves an output that the same policy, records and settings have made: making it again would give another
     one, since the optimizer's state has gone on with it.
@@ -39,7 +40,8 @@ def train_step(
     began = time.monotonic()
     check_place(output, policy)
     step = form_step(records, settings.advantage, settings.epsilon)
-    if not step.rollouts:
+    sequences = [sequence for stream in step.values() for sequence in stream.sequences]
+    if not any(stream.rollouts for stream in step.values()):
         raise UserError("no records: nothing to train on; look at the stage before")
     origin = {
         "parent_policy_id": policy.id,
@@ -59,25 +61,32 @@ def train_step(
         optimizer, updates_before, continued = make_optimizer(model, policy, settings.update.weight_decay)
         if policy.step > 0 and not continued:
             warn(f"{policy.name} has no optimizer state (it went on with a later step): AdamW starts afresh")
-        if step.incomplete:
-            warn(f"{step.incomplete} groups are smaller than their group_size; is the input whole?")
-        if step.unjudged:
-            warn(f"{step.unjudged} rollouts could not be judged and are in no baseline; see their verifier_detail")
-        if not step.sequences:
+        for name, stream in step.items():
+            if stream.incomplete:
+                warn(f"{name}: {stream.incomplete} groups are smaller than their group_size; is the input whole?")
+            if stream.unjudged:
+                warn(
+                    f"{name}: {stream.unjudged} rollouts could not be judged and are in no baseline; "
+                    "see their verifier_detail"
+                )
+        if not sequences:
             warn("no group has a signal: the weights stay as they are")
         frozen = load_model(reference, settings.dtype, settings.device) if reference is not None else None
-        totals = update(model, optimizer, step.sequences, settings.update, updates_before, frozen, advance)
-        if totals.gap_tokens and (totals.gap / totals.gap_tokens > GAP_MEAN or totals.gap_max > GAP_LARGEST):
-            warn(
-                f"the records' logprobs are {totals.gap / totals.gap_tokens:.3f} from this policy's on average, "
-                f"{totals.gap_max:.2f} at most: was it sampled in lower precision, or by another policy?"
-            )
+        totals = update(model, optimizer, sequences, settings.update, updates_before, frozen, advance)
+        streams = {name: {**_group_figures(step[name]), **totals.streams[name].figures()} for name in step}
+        for name, figures in streams.items():
+            gap, largest = figures["logprob_gap"], figures["logprob_gap_max"]
+            if gap is not None and (gap > GAP_MEAN or largest > GAP_LARGEST):
+                warn(
+                    f"{name}: the records' logprobs are {gap:.3f} from this policy's on average, "
+                    f"{largest:.2f} at most: was it sampled in lower precision, or by another policy?"
+                )
         metrics = {
             "policy_step": policy.step + 1,
-            **_group_figures(step),
             **totals.figures(),
             "learning_rate": optimizer.param_groups[0]["lr"],
             "updates_before": updates_before,
+            **streams,
         }
         metrics["seconds"] = time.monotonic() - began
         card = {**origin, "metrics": metrics}
@@ -98,25 +107,29 @@ def _made_already(output: Path, origin: dict[str, Any]) -> dict[str, Any] | None
     return None
 
 
-def _group_figures(step: Step) -> dict[str, Any]:
+def _group_figures(stream: Stream) -> dict[str, Any]:
     """How many groups had a signal, and what became of the others. The share without one comes first."""
-    groups = step.groups.total()
+    groups, judged = stream.groups.total(), len(stream.rewards)
     return {
-        "zero_advantage_share": 1 - step.groups["mixed"] / groups if groups else None,
+        "zero_advantage_share": 1 - stream.groups["mixed"] / groups if groups else None,
         "groups": groups,
-        "groups_mixed": step.groups["mixed"],
-        "groups_all_wrong": step.groups["all_wrong"],
-        "groups_all_right": step.groups["all_right"],
-        "groups_constant": step.groups["constant"],
-        "groups_unjudged": step.groups["unjudged"],
-        "groups_incomplete": step.incomplete,
-        "rollouts": step.rollouts,
-        "rollouts_unjudged": step.unjudged,
-        "rollouts_trained": len(step.sequences),
-        "reward_mean": step.reward_sum / (step.rollouts - step.unjudged) if step.rollouts > step.unjudged else None,
+        "groups_mixed": stream.groups["mixed"],
+        "groups_all_wrong": stream.groups["all_wrong"],
+        "groups_all_right": stream.groups["all_right"],
+        "groups_constant": stream.groups["constant"],
+        "groups_unjudged": stream.groups["unjudged"],
+        "groups_incomplete": stream.incomplete,
+        "rollouts": stream.rollouts,
+        "rollouts_unjudged": stream.unjudged,
+        "rollouts_trained": len(stream.sequences),
+        "reward_mean": stream.reward_sum / judged if judged else None,
     }
 
 
 def _records_digest(step: Step) -> str:
-    """What the update was made of, whatever the order of the records."""
-    return stable_hash(sorted((sequence.id, sequence.advantage) for sequence in step.sequences))
+    """What the update and its metrics were made of, whatever the order of the records.
+
+    Ids alone would not do: branches sampled again with another seed have the same ones.
+    """
+    trained = sorted(stable_hash(vars(sequence)) for stream in step.values() for sequence in stream.sequences)
+    return stable_hash(trained, [_group_figures(stream) for stream in step.values()])

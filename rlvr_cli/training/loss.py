@@ -3,7 +3,11 @@
     ratio   ρ = exp(logπ − logπ_old)
     token   L = −min(ρ A, clip(ρ, 1 − ε_low, 1 + ε_high) A), and for A < 0 at most −c A (dual clip, arXiv 1912.09729)
     KL      k3 = exp(Δ) − Δ − 1 with Δ = logπ_ref − logπ
-    total   Σ w (L · iw + β k3 − η H), the weight w of each token set by the aggregation over the whole mini-batch
+    stream  Σ w (L · iw + β k3 − η H) over the tokens that the stream's rollouts of the mini-batch sampled themselves,
+            the weight w of each token set by the aggregation over all of them
+    total   L_main + λ L_branch, or (1 − α) L_main + α L_branch (Deep Dense Exploration, arXiv 2602.14169)
+
+The branches of a pivot inherit a prefix of a failed main rollout. It is context to them: it has no token here.
 
 Departures from the textbook: no critic (A is the group's), no value loss, and the weight w is one number a token, fixed
 before any micro-batch is formed: the gradient does not depend on how the mini-batch is cut.
@@ -19,9 +23,10 @@ from rlvr_cli.training.settings import LossSettings
 
 @dataclass(frozen=True)
 class TokenBatch:
-    """The trained tokens of a micro-batch, flat: every field but `reference` is [tokens].
+    """The trained tokens of a micro-batch of one stream, flat: every field is [tokens].
 
-    `old` is logπ_old of the ratio; `sampler` the logprob in the record; `weight` the aggregation's.
+    `old` is logπ_old of the ratio; `sampler` the logprob in the record; `weight` the aggregation's; `reference`
+    logπ_ref, None without a KL term.
     """
 
     old: Tensor
@@ -45,7 +50,7 @@ class LossParts:
 
 
 def policy_gradient_loss(logp: Tensor, entropy: Tensor, batch: TokenBatch, settings: LossSettings) -> LossParts:
-    """The loss of one micro-batch, already divided by the mini-batch's denominators.
+    """The part of its stream's loss that one micro-batch has, divided by the mini-batch's denominators already.
 
     `logp` [tokens] is logπ of the policy that is trained, `entropy` [tokens] that of its next-token distribution, both
     at the temperature of sampling.
@@ -76,10 +81,12 @@ def policy_gradient_loss(logp: Tensor, entropy: Tensor, batch: TokenBatch, setti
 
 
 def token_weights(lengths: list[int], aggregation: str, max_tokens: list[int]) -> list[float]:
-    """The weight of each token of each sequence, so that the mini-batch's loss is a plain weighted sum.
+    """The weight of each token of each sequence, so that a stream's loss is a plain weighted sum.
 
-    `lengths` are the trained tokens of the mini-batch's sequences. `token-mean`: 1 / all tokens. `sequence-mean` (GRPO,
-    arXiv 2402.03300): 1 / (sequences × own length). `constant` (Dr. GRPO, arXiv 2503.20783): 1 / Σ max_tokens.
+    `lengths` are the trained tokens of the stream's sequences in the mini-batch: those that they sampled themselves.
+    `token-mean`: 1 / all tokens. `sequence-mean` (GRPO, arXiv 2402.03300): 1 / (sequences × own length). `constant`
+    (Dr. GRPO, arXiv 2503.20783): 1 / Σ max_tokens, a branch's being the budget of its whole answer: what a token counts
+    is to depend neither on how long the completions are nor on how deep the pivots lie.
     """
     if aggregation == "token-mean":
         return [1 / sum(lengths)] * len(lengths)
@@ -88,3 +95,10 @@ def token_weights(lengths: list[int], aggregation: str, max_tokens: list[int]) -
     if aggregation == "constant":
         return [1 / sum(max_tokens)] * len(lengths)
     raise ValueError(f"unknown aggregation {aggregation!r}")
+
+
+def stream_weights(settings: LossSettings) -> dict[str, float]:
+    """What the loss of each stream is multiplied with: 1 and λ, or 1 − α and α where α is given."""
+    if settings.alpha is None:
+        return {"main": 1.0, "branch": settings.branch_weight}
+    return {"main": 1 - settings.alpha, "branch": settings.alpha}

@@ -5,19 +5,27 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class LossSettings:
-    """ε_low, ε_high, c of the dual clip, β of the KL term, η of the entropy bonus, cap of the importance weight."""
+    """ε_low, ε_high, c of the dual clip, β of the KL term, η of the entropy bonus, λ or α of the branches.
+
+    `alpha`, where it is not None, takes the place of `branch_weight` (λ). Last, the cap of the importance weight.
+    """
 
     clip_low: float = 0.2
     clip_high: float = 0.28
     dual_clip: float = 3.0
     kl_coef: float = 0.0
     entropy_coef: float = 0.0
+    branch_weight: float = 1.0
+    alpha: float | None = None
     importance_cap: float = 2.0
 
 
 @dataclass(frozen=True)
 class UpdateSettings:
-    """How a step's sequences become updates. `mini_batch` counts rollouts (0: all), `micro_tokens` padded tokens."""
+    """How a step's sequences become updates. `mini_batch` counts rollouts of both streams (0: all).
+
+    `micro_tokens` counts tokens of a forward pass with their padding.
+    """
 
     loss: LossSettings = field(default_factory=LossSettings)
     aggregation: str = "token-mean"

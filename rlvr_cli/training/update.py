@@ -1,50 +1,45 @@
-"""The updates of one step: forward passes over a mini-batch's completions, gradient, AdamW."""
+"""The updates of one step: forward passes over the completions of both streams, gradient, AdamW."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from rlvr_cli.errors import UserError
-from rlvr_cli.training.batches import Sequence, micro_batches, mini_batches
-from rlvr_cli.training.loss import TokenBatch, policy_gradient_loss, token_weights
+from rlvr_cli.training.batches import STREAMS, Sequence, micro_batches, mini_batches
+from rlvr_cli.training.loss import LossParts, TokenBatch, policy_gradient_loss, stream_weights, token_weights
 from rlvr_cli.training.settings import UpdateSettings
 
-_MEASURED = (
-    "loss",
-    "policy_loss",
-    "grad_norm",
-    "grad_norm_max",
-    "ratio",
-    "ratio_max",
-    "clip_fraction",
-    "entropy",
-    "kl",
-    "logprob_gap",
-    "logprob_gap_max",
-)
+_MEASURED = ("policy_loss", "ratio", "ratio_max", "clip_fraction", "entropy", "kl", "logprob_gap", "logprob_gap_max")
 
 
 @dataclass
-class Totals:
-    """Sums over the updates of a step; `figures` makes the metrics of them."""
+class StreamTotals:
+    """Sums over the trained tokens of one stream in a step; `figures` makes the metrics of them."""
 
-    updates: int = 0
+    mini_batches: int = 0  # those that held any
     tokens: int = 0
-    loss: float = 0.0
     policy_loss: float = 0.0
     kl: float = 0.0
     entropy: float = 0.0
     ratio: float = 0.0
     ratio_max: float = 0.0
     clipped: float = 0.0
-    grad_norm: float = 0.0
-    grad_norm_max: float = 0.0
     gap: float = 0.0
     gap_max: float = 0.0
     gap_tokens: int = 0
+
+    def add(self, parts: LossParts, tokens: int) -> None:
+        """Add what a micro-batch of so many trained tokens came to."""
+        self.tokens += tokens
+        self.policy_loss += parts.policy.item()
+        self.kl += parts.kl.item()
+        self.entropy += parts.entropy.item()
+        self.ratio += parts.ratio.item()
+        self.ratio_max = max(self.ratio_max, parts.largest_ratio.item())
+        self.clipped += parts.clipped.item()
 
     def measure_gap(self, logp: Tensor, sampler: Tensor) -> None:
         """Add the distance between the trainer's and the sampler's logprobs of the same tokens, both [tokens]."""
@@ -54,27 +49,45 @@ class Totals:
         self.gap_tokens += len(gap)
 
     def figures(self) -> dict[str, float | None]:
-        """Means over updates (losses, gradient norm) or over trained tokens (the rest), and the largest of each.
+        """Means over trained tokens, the largest of some, and the mean loss of the mini-batches that held any.
 
-        Without an update nothing was measured: None.
+        The loss is the stream's own, before λ or α. What was not measured is None.
         """
-        updates, tokens = self.updates, self.tokens
-        if not updates:
-            return dict.fromkeys(_MEASURED) | {"updates": 0, "tokens_trained": 0}
+        tokens = self.tokens
+        if not tokens:
+            return {"tokens_trained": 0} | dict.fromkeys(_MEASURED)
         return {
-            "updates": self.updates,
-            "tokens_trained": self.tokens,
-            "loss": self.loss / updates,
-            "policy_loss": self.policy_loss / updates,
-            "grad_norm": self.grad_norm / updates,
-            "grad_norm_max": self.grad_norm_max,
+            "tokens_trained": tokens,
+            "policy_loss": self.policy_loss / self.mini_batches,
             "ratio": self.ratio / tokens,
             "ratio_max": self.ratio_max,
             "clip_fraction": self.clipped / tokens,
             "entropy": self.entropy / tokens,
             "kl": self.kl / tokens,
             "logprob_gap": self.gap / self.gap_tokens if self.gap_tokens else None,
-            "logprob_gap_max": self.gap_max,
+            "logprob_gap_max": self.gap_max if self.gap_tokens else None,
+        }
+
+
+@dataclass
+class Totals:
+    """Sums over the updates of a step, and those over the tokens of each stream."""
+
+    updates: int = 0
+    loss: float = 0.0
+    grad_norm: float = 0.0
+    grad_norm_max: float = 0.0
+    streams: dict[str, StreamTotals] = field(default_factory=lambda: {name: StreamTotals() for name in STREAMS})
+
+    def figures(self) -> dict[str, float | None]:
+        """Means over updates, and the largest gradient norm; without an update nothing was measured: None."""
+        updates = self.updates
+        return {
+            "updates": updates,
+            "tokens_trained": sum(stream.tokens for stream in self.streams.values()),
+            "loss": self.loss / updates if updates else None,
+            "grad_norm": self.grad_norm / updates if updates else None,
+            "grad_norm_max": self.grad_norm_max if updates else None,
         }
 
 
@@ -92,9 +105,9 @@ def completion_logprobs(model: Any, sequences: list[Sequence], entropy_gradient:
     targets: list[int] = []
     temperatures: list[float] = []
     for row, sequence in enumerate(sequences):
-        ids[row, : sequence.tokens] = torch.tensor(sequence.prompt + sequence.completion)
+        ids[row, : sequence.tokens] = torch.tensor(sequence.context + sequence.completion)
         # position p predicts token p + 1
-        columns += range(len(sequence.prompt) - 1, sequence.tokens - 1)
+        columns += range(len(sequence.context) - 1, sequence.tokens - 1)
         rows += [row] * len(sequence.completion)
         targets += sequence.completion
         temperatures += [sequence.temperature] * len(sequence.completion)
@@ -128,36 +141,38 @@ def accumulate_gradient(
     reference: dict[str, Tensor],
     fresh: bool = False,
 ) -> None:
-    """Add the gradient of one mini-batch's loss, micro-batch by micro-batch, and its figures to `totals`.
+    """Add the gradient of one mini-batch's loss, stream by stream, and its figures to `totals`.
 
-    `old` and `reference` hold logprobs by sequence id where they are not the sampler's or not wanted. `fresh` says that
-    the model still is the policy that was given, so that the gap between sampler and trainer can be measured.
+    Each stream has denominators of its own, over all of its micro-batches. `old` and `reference` hold logprobs by
+    sequence id where they are not the sampler's or not wanted. `fresh` says that the model still is the policy that was
+    given, so that the gap between sampler and trainer can be measured.
     """
-    lengths = [len(sequence.completion) for sequence in batch]
-    weights = token_weights(lengths, settings.aggregation, [sequence.max_tokens for sequence in batch])
-    weight_of = dict(zip((sequence.id for sequence in batch), weights, strict=True))
-    for part in micro_batches(batch, settings.micro_tokens):
-        logp, entropy = completion_logprobs(model, part, settings.loss.entropy_coef != 0)
-        sampler = logp.new_tensor([value for sequence in part for value in sequence.logprobs])
-        tokens = TokenBatch(
-            old=torch.cat([old[sequence.id] for sequence in part]) if old else sampler,
-            sampler=sampler,
-            advantage=_by_token(logp, part, [sequence.advantage for sequence in part]),
-            weight=_by_token(logp, part, [weight_of[sequence.id] for sequence in part]),
-            reference=torch.cat([reference[sequence.id] for sequence in part]) if reference else None,
-        )
-        parts = policy_gradient_loss(logp, entropy, tokens, settings.loss)
-        parts.total.backward()  # type: ignore[no-untyped-call]
-        totals.tokens += len(logp)
-        totals.loss += parts.total.item()
-        totals.policy_loss += parts.policy.item()
-        totals.kl += parts.kl.item()
-        totals.entropy += parts.entropy.item()
-        totals.ratio += parts.ratio.item()
-        totals.ratio_max = max(totals.ratio_max, parts.largest_ratio.item())
-        totals.clipped += parts.clipped.item()
-        if fresh:
-            totals.measure_gap(logp, sampler)
+    for name, stream_weight in stream_weights(settings.loss).items():
+        sequences = [sequence for sequence in batch if sequence.stream == name]
+        if not sequences:
+            continue  # it contributes 0
+        stream = totals.streams[name]
+        stream.mini_batches += 1
+        lengths = [len(sequence.completion) for sequence in sequences]
+        weights = token_weights(lengths, settings.aggregation, [sequence.max_tokens for sequence in sequences])
+        weight_of = dict(zip((sequence.id for sequence in sequences), weights, strict=True))
+        for part in micro_batches(sequences, settings.micro_tokens):
+            logp, entropy = completion_logprobs(model, part, settings.loss.entropy_coef != 0)
+            sampler = logp.new_tensor([value for sequence in part for value in sequence.logprobs])
+            tokens = TokenBatch(
+                old=torch.cat([old[sequence.id] for sequence in part]) if old else sampler,
+                sampler=sampler,
+                advantage=_by_token(logp, part, [sequence.advantage for sequence in part]),
+                weight=_by_token(logp, part, [weight_of[sequence.id] for sequence in part]),
+                reference=torch.cat([reference[sequence.id] for sequence in part]) if reference else None,
+            )
+            parts = policy_gradient_loss(logp, entropy, tokens, settings.loss)
+            loss = stream_weight * parts.total
+            loss.backward()  # type: ignore[no-untyped-call]
+            totals.loss += loss.item()
+            stream.add(parts, len(logp))
+            if fresh:
+                stream.measure_gap(logp, sampler)
 
 
 def _by_token(like: Tensor, part: list[Sequence], values: list[float]) -> Tensor:
@@ -187,7 +202,9 @@ def update(
     if settings.old_logprobs == "trainer":
         old = frozen_logprobs(model, sequences, settings.micro_tokens)
         for sequence in sequences:
-            totals.measure_gap(old[sequence.id], old[sequence.id].new_tensor(sequence.logprobs))
+            totals.streams[sequence.stream].measure_gap(
+                old[sequence.id], old[sequence.id].new_tensor(sequence.logprobs)
+            )
     frozen = frozen_logprobs(reference, sequences, settings.micro_tokens) if reference is not None else {}
     batches = [
         batch

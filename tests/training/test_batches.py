@@ -33,6 +33,11 @@ def scored(group: str, index: int, reward: float | None, **columns) -> Record:
     return Record({**record, **columns}, record.where)
 
 
+def branch(pivot: str, index: int, reward: float | None, **columns) -> Record:
+    """A branch that inherited the first of its three tokens."""
+    return scored(pivot, index, reward, **{"stream": "branch", "pivot_id": pivot, "prefix_len": 1, **columns})
+
+
 def test_groups_without_a_signal_are_dropped_and_counted():
     records = [
         *(scored("mixed", i, reward) for i, reward in enumerate([1.0, 0.0])),
@@ -41,7 +46,7 @@ def test_groups_without_a_signal_are_dropped_and_counted():
         *(scored("partial", i, 0.3) for i in range(2)),
         *(scored("judge", i, reward) for i, reward in enumerate([None, 1.0])),
     ]
-    step = form_step(records, "dr-grpo", 1e-6)
+    step = form_step(records, "dr-grpo", 1e-6)["main"]
     assert [(s.id, s.advantage) for s in step.sequences] == [("mixed-0", 0.5), ("mixed-1", -0.5)]
     assert step.groups == {"mixed": 1, "all_wrong": 1, "all_right": 1, "constant": 1, "unjudged": 1}
     assert step.unjudged == 1
@@ -51,18 +56,18 @@ def test_groups_without_a_signal_are_dropped_and_counted():
 def test_shaping_moves_advantages_but_never_makes_a_signal():
     wrong = [scored("wrong", i, 0.0, shaping=0.1 * i) for i in range(2)]
     mixed = [scored("mixed", i, float(i), shaping=-0.5 * i) for i in range(2)]
-    step = form_step([*wrong, *mixed], "dr-grpo", 1e-6)
+    step = form_step([*wrong, *mixed], "dr-grpo", 1e-6)["main"]
     assert [(s.id, s.advantage) for s in step.sequences] == [("mixed-0", -0.25), ("mixed-1", 0.25)]
 
 
 def test_what_could_not_be_judged_is_no_part_of_the_baseline():
     group = [scored("g", i, reward, group_size=3) for i, reward in enumerate([1.0, None, 0.0])]
-    step = form_step(group, "dr-grpo", 1e-6)
+    step = form_step(group, "dr-grpo", 1e-6)["main"]
     assert [s.advantage for s in step.sequences] == [0.5, -0.5]
 
 
 def test_incomplete_groups_are_counted_and_doubled_rollouts_refused():
-    assert form_step([scored("g", 0, 1.0)], "dr-grpo", 1e-6).incomplete == 1
+    assert form_step([scored("g", 0, 1.0)], "dr-grpo", 1e-6)["main"].incomplete == 1
     for again in ("other.jsonl:1", "scored.jsonl:1"):  # another file, or the same file named twice
         twice = [scored("g", 0, 1.0), Record(scored("g", 0, 1.0), again)]
         with pytest.raises(RecordError, match=rf"{again}: rollout_id g-0 stands at scored\.jsonl:1 already"):
@@ -83,7 +88,9 @@ def test_incomplete_groups_are_counted_and_doubled_rollouts_refused():
         ({"min_p": 0.1}, r"cut the support"),
         ({"policy_id": None}, r"policy_id is missing"),
         ({"policy_id": "w1"}, r"sampled by policy w1, but p is w0; .*--off-policy"),
-        ({"stream": "branch"}, r"stream is branch"),
+        ({"stream": "draft"}, r'stream is "draft", expected one of main, branch'),
+        ({"prefix_len": 0}, r"prefix_len stands on a main rollout: a pivot; run rlvr resample on it first"),
+        ({"pivot_id": "g"}, r"pivot_id stands on a main rollout: a pivot; run rlvr resample on it first"),
         ({"prompt_token_ids": []}, r"prompt_token_ids is empty"),
         ({"completion_token_ids": [3, 44, 5]}, r"token id 44 is beyond the vocabulary of p \(44\)"),
         ({"completion_token_ids": [1.5]}, r"completion_token_ids is \[1\.5\], expected a list of token ids"),
@@ -99,6 +106,66 @@ def test_records_that_cannot_be_trained_on_are_refused_with_the_way_out(columns,
             record[name] = value
     with pytest.raises(RecordError, match=message):
         check_scored(POLICY, False, record)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"pivot_id": None}, r"scored\.jsonl:1: pivot_id is missing on a branch; sample branches with rlvr resample"),
+        ({"prefix_len": None}, r"prefix_len is missing on a branch"),
+        ({"prefix_len": 4}, r"prefix_len is 4, expected 0 to the 3 completion_token_ids"),
+        ({"prefix_len": -1}, r"prefix_len is -1, expected 0 to the 3"),
+        ({"prefix_len": 1.5}, r"prefix_len is 1\.5, expected an integer"),
+        ({"pivot_id": "q"}, r"group_id is p and pivot_id q, expected the same"),
+        ({"policy_id": "w1"}, r"sampled by policy w1, but p is w0; .*--off-policy"),
+        ({"reward": None}, r"reward is missing; run rlvr verify on it first"),
+    ],
+)
+def test_branches_that_cannot_be_trained_on_are_refused(columns, message):
+    record = branch("p", 0, 1.0)
+    check_scored(POLICY, False, record)
+    for name, value in columns.items():
+        if value is None:
+            del record[name]
+        else:
+            record[name] = value
+    with pytest.raises(RecordError, match=message):
+        check_scored(POLICY, False, record)
+
+
+def test_branches_are_grouped_by_pivot_and_keep_what_they_sampled_themselves():
+    """Three branches of one pivot, one of which sampled nothing: it counts in the baseline alone."""
+    rewards = [1.0, 0.0, 0.0]
+    records = [branch("p", i, reward) for i, reward in enumerate(rewards)]
+    records[2] = branch("p", 2, 0.0, prefix_len=3)
+    records += [scored("p", i, float(i), rollout_id=f"m-{i}") for i in range(2)]  # an id of a main group, by chance
+    for record in records:
+        check_scored(POLICY, False, record)
+    step = form_step(records, "dr-grpo", 1e-6)
+    found = [(s.id, s.context, s.completion, s.logprobs) for s in step["branch"].sequences]
+    assert found == [(f"p-{i}", (1, 2, 3), (4, 5), (-1.0, -1.0)) for i in range(2)]
+    assert [s.advantage for s in step["branch"].sequences] == pytest.approx([2 / 3, -1 / 3])
+    assert [(s.id, s.context, s.advantage) for s in step["main"].sequences] == [
+        ("m-0", (1, 2), -0.5),
+        ("m-1", (1, 2), 0.5),
+    ]
+    assert step["branch"].groups == step["main"].groups == {"mixed": 1}
+    assert (step["branch"].rollouts, step["main"].rollouts) == (3, 2)
+
+
+def test_branch_groups_are_classified_by_reward_alone_and_shaped_for_advantages():
+    equal = [branch("equal", i, 0.0, shaping=0.5 * i) for i in range(2)]
+    mixed = [branch("mixed", i, float(i), shaping=-0.5 * i) for i in range(2)]
+    stream = form_step([*equal, *mixed], "dr-grpo", 1e-6)["branch"]
+    assert [(s.id, s.advantage) for s in stream.sequences] == [("mixed-0", -0.25), ("mixed-1", 0.25)]
+    assert stream.groups == {"all_wrong": 1, "mixed": 1}
+
+
+def test_each_stream_has_its_own_account():
+    records = [branch("p", 0, None), branch("p", 1, 0.0), branch("q", 0, 1.0), scored("g", 0, 0.5)]
+    step = form_step(records, "dr-grpo", 1e-6)
+    assert (step["branch"].unjudged, step["branch"].incomplete, step["branch"].reward_sum) == (1, 1, 1.0)
+    assert (step["main"].unjudged, step["main"].incomplete, step["main"].reward_sum) == (0, 1, 0.5)
 
 
 def test_off_policy_takes_records_of_other_policies():

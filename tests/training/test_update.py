@@ -26,7 +26,7 @@ def random_sequences(count: int, seed: int = 0) -> list[Sequence]:
         sequences.append(
             Sequence(
                 id=f"s{index}",
-                prompt=tuple(rng.randrange(4, 40) for _ in range(rng.randint(1, 9))),
+                context=tuple(rng.randrange(4, 40) for _ in range(rng.randint(1, 9))),
                 completion=completion,
                 logprobs=tuple(rng.uniform(-8, -2) for _ in completion),
                 advantage=rng.uniform(-1, 1),
@@ -54,10 +54,10 @@ def plain_loss(model, sequences, settings, reference=None):
     total = torch.zeros((), dtype=torch.float64)
     all_tokens = sum(len(sequence.completion) for sequence in sequences)
     for sequence in sequences:
-        ids = torch.tensor([sequence.prompt + sequence.completion])
+        ids = torch.tensor([sequence.context + sequence.completion])
         logits = model(input_ids=ids, use_cache=False).logits[0] / sequence.temperature
         for index, (token, old) in enumerate(zip(sequence.completion, sequence.logprobs, strict=True)):
-            distribution = torch.log_softmax(logits[len(sequence.prompt) + index - 1], -1)
+            distribution = torch.log_softmax(logits[len(sequence.context) + index - 1], -1)
             ratio = (distribution[token] - old).exp()
             clipped = ratio.clamp(1 - s.clip_low, 1 + s.clip_high)
             loss = -torch.min(ratio * sequence.advantage, clipped * sequence.advantage)
@@ -108,18 +108,24 @@ def test_the_gap_between_sampler_and_trainer_is_measured(model):
     ]
     totals = Totals()
     accumulate_gradient(model, shifted, UpdateSettings(), totals, {}, {}, fresh=True)
-    assert totals.gap_max == pytest.approx(0.5)
+    main = totals.streams["main"]
+    assert main.gap_max == pytest.approx(0.5)
     count = sum(len(s.completion) for s in shifted)
-    assert totals.gap == pytest.approx(0.1 * count + 0.4 * len(shifted[2].completion))
-    assert totals.gap_tokens == count
-    assert set(totals.figures().values()) == {None, 0}  # without an update nothing was measured
+    assert main.gap == pytest.approx(0.1 * count + 0.4 * len(shifted[2].completion))
+    assert main.gap_tokens == count
+
+
+def test_without_an_update_nothing_was_measured(model):
+    totals = update(model, torch.optim.AdamW(model.parameters(), lr=0.0), [], UpdateSettings(), 0)
+    assert set(totals.figures().values()) == {None, 0}
+    assert all(set(stream.figures().values()) == {None, 0} for stream in totals.streams.values())
 
 
 def test_trainer_logprobs_make_the_first_ratio_one(tiny):
     model = load_model(tiny, "float64", "cpu")
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.0)
     settings = UpdateSettings(old_logprobs="trainer", mini_batch=0, learning_rate=0.0)
-    figures = update(model, optimizer, random_sequences(5), settings, 0).figures()
+    figures = update(model, optimizer, random_sequences(5), settings, 0).streams["main"].figures()
     assert figures["ratio"] == pytest.approx(1.0)
     assert figures["ratio_max"] == pytest.approx(1.0)
 
@@ -161,7 +167,7 @@ def test_a_loss_that_is_not_finite_stops_the_step(tiny):
 def test_entropy_is_that_of_the_tempered_distribution(model):
     sequence = random_sequences(1)[0]
     _, entropy = completion_logprobs(model, [sequence])
-    logits = model(input_ids=torch.tensor([sequence.prompt])).logits[0, -1] / sequence.temperature
+    logits = model(input_ids=torch.tensor([sequence.context])).logits[0, -1] / sequence.temperature
     assert entropy[0].item() == pytest.approx(torch.distributions.Categorical(logits=logits).entropy().item())
 
 

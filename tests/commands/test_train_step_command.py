@@ -1,0 +1,209 @@
+"""`rlvr train-step` on what the embedded policy really sampled: main rollouts and the branches of their failures."""
+
+import math
+import shutil
+from pathlib import Path
+
+import orjson
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from rlvr_cli.cli import app
+from rlvr_cli.engines.engine import Sampling
+from rlvr_cli.engines.models import load_model
+from rlvr_cli.records import Record
+from rlvr_cli.stages import resample as branches
+from rlvr_cli.stages import rollout as main
+from rlvr_cli.stages.verify import verify
+from rlvr_cli.tiny.problems import generate
+
+MAX_TOKENS = 120
+
+
+@pytest.fixture(scope="module")
+def sampled(tiny, tokens, make_engine) -> tuple[list[Record], list[Record]]:
+    """Scored main rollouts of 12 problems, and scored branches from the middle of 10 that failed. In float64."""
+    engine = make_engine(dtype="float64")
+    problems = [Record(problem) for problem in list(generate("learnable"))[100::25]]  # the first are easy
+    plan = main.Plan(tiny, 4, MAX_TOKENS, 0, Sampling())
+    rollouts = list(verify(main.rollout(problems, engine, plan, tokens.prompt_ids, tokens.text)))
+    failed = [record for record in rollouts if record["reward"] == 0 and record["finish_reason"] == "stop"][:10]
+    pivots = [record.extended(prefix_len=len(record["completion_token_ids"]) // 2) for record in failed]
+    grown = list(verify(branches.resample(pivots, engine, branches.Plan(tiny, 4, 0, Sampling()), tokens.text)))
+    # the embedded policy seldom recovers, so that some branches get their rewards by hand
+    for record in grown:
+        record["reward"] = float(record["sample_index"] == 1 or record["reward"])
+    return rollouts, grown
+
+
+@pytest.fixture
+def files(sampled, tmp_path, monkeypatch) -> Path:
+    """A directory with `main.jsonl` and `branch.jsonl`."""
+    monkeypatch.chdir(tmp_path)
+    for name, records in zip(("main", "branch"), sampled, strict=True):
+        write(tmp_path / f"{name}.jsonl", records)
+    return tmp_path
+
+
+def write(path: Path, records: list[Record]) -> None:
+    path.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in records))
+
+
+def train_step(*arguments: str, code: int = 0, output: str = "p1", fresh: bool = True) -> tuple[dict, str]:
+    """Run the command, all rollouts one mini-batch, in float64; its card and what it told."""
+    if fresh:
+        shutil.rmtree(output, ignore_errors=True)
+    common = ["--dtype", "float64", "--mini-batch", "0", "-o", output]
+    done = CliRunner().invoke(app, ["train-step", *arguments, *common])
+    assert done.exit_code == code, done.output
+    return orjson.loads((Path(output) / "rlvr.json").read_bytes()) if code == 0 else {}, done.stderr
+
+
+def plain_loss(model, records: list[Record], aggregation: str) -> torch.Tensor:
+    """One stream's loss by the formulas, a record at a time: dr-grpo, clip, dual clip, masked inheritance."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record["group_id"], []).append(record)
+    kept = [
+        (record, record["reward"] - sum(other["reward"] for other in group) / len(group))
+        for group in groups.values()
+        for record in group
+        if len({other["reward"] for other in group}) > 1
+    ]
+    own = [len(record["completion_token_ids"]) - record.get("prefix_len", 0) for record, _ in kept]
+    total = torch.zeros((), dtype=torch.float64)
+    for (record, advantage), length in zip(kept, own, strict=True):
+        ids = torch.tensor(record["prompt_token_ids"] + record["completion_token_ids"])
+        logp = torch.log_softmax(model(input_ids=ids[None]).logits[0, :-1], -1).gather(1, ids[1:, None])[-length:, 0]
+        ratio = (logp - torch.tensor(record["logprobs"][-length:], dtype=torch.float64)).exp()
+        loss = -torch.minimum(ratio * advantage, ratio.clamp(0.8, 1.28) * advantage)
+        if advantage < 0:
+            loss = loss.clamp(max=-3 * advantage)
+        denominator = {
+            "token-mean": sum(own),
+            "sequence-mean": len(kept) * length,
+            "constant": len(kept) * MAX_TOKENS,
+        }[aggregation]
+        total = total + loss.sum() / denominator
+    return total
+
+
+@pytest.mark.parametrize(
+    ("options", "of_main", "of_branch"),
+    [((), 1, 1), (("--branch-weight", "0.5"), 1, 0.5), (("--alpha", "0.2"), 0.8, 0.2)],
+)
+@pytest.mark.parametrize("aggregation", ["token-mean", "sequence-mean", "constant"])
+def test_loss_and_gradient_are_those_of_the_formulas(
+    files, sampled, tiny, tmp_path, aggregation, options, of_main, of_branch
+):
+    card, _ = train_step("main.jsonl", "branch.jsonl", "--aggregation", aggregation, *options)
+    model = load_model(tiny, "float64", "cpu")
+    loss = of_main * plain_loss(model, sampled[0], aggregation) + of_branch * plain_loss(model, sampled[1], aggregation)
+    loss.backward()
+    norm = torch.cat([parameter.grad.flatten() for parameter in model.parameters()]).norm()
+    assert card["metrics"]["loss"] == pytest.approx(loss.item(), rel=1e-6, abs=1e-9)
+    assert card["metrics"]["grad_norm"] == pytest.approx(norm.item(), rel=1e-6)
+    assert norm > 0.01
+
+
+def test_each_stream_has_its_figures_and_its_settings_are_on_the_card(files, sampled):
+    card, told = train_step("branch.jsonl", "main.jsonl", "--branch-weight", "0.5")
+    metrics = card["metrics"]
+    assert list(metrics["main"]) == list(metrics["branch"])
+    for name, records in zip(("main", "branch"), sampled, strict=True):
+        figures = metrics[name]
+        assert figures["rollouts"] == len(records)
+        assert figures["groups"] == len({record["group_id"] for record in records})
+        assert figures["reward_mean"] == pytest.approx(sum(r["reward"] for r in records) / len(records))
+        assert figures["ratio"] == pytest.approx(1, abs=1e-5)
+        assert figures["logprob_gap_max"] < 1e-5  # float32 rounding of the records' logprobs
+    assert metrics["branch"]["groups_mixed"] == metrics["branch"]["groups"] == 10
+    trained = [len(r["completion_token_ids"]) - r["prefix_len"] for r in sampled[1]]
+    assert metrics["branch"]["tokens_trained"] == sum(trained)
+    assert metrics["tokens_trained"] == sum(metrics[name]["tokens_trained"] for name in ("main", "branch"))
+    assert metrics["loss"] == pytest.approx(metrics["main"]["policy_loss"] + 0.5 * metrics["branch"]["policy_loss"])
+    assert card["settings"]["update"]["loss"]["branch_weight"] == 0.5
+    assert card["settings"]["update"]["loss"]["alpha"] is None
+    share = metrics["main"]["zero_advantage_share"]
+    assert f"policy 1: {share:.0%} of 12 main groups without a signal (" in told
+    assert "; 0% of 10 branch groups without a signal (0 all wrong, 0 all right); 1 update on " in told
+    assert f"{metrics['main']['rollouts_trained']} rollouts and 40 branches" in told
+
+
+def test_what_is_stored_of_inherited_tokens_moves_nothing(files, sampled):
+    card, _ = train_step("main.jsonl", "branch.jsonl", "--learning-rate", "1e-3", "--warmup", "0")
+    changed = [record.extended(advantages=[5.0] * len(record["logprobs"])) for record in sampled[1]]
+    for record in changed:
+        inherited = record["prefix_len"]
+        record["logprobs"] = [-30.0] * inherited + record["logprobs"][inherited:]
+    write(files / "branch.jsonl", changed)
+    again, told = train_step("main.jsonl", "branch.jsonl", "--learning-rate", "1e-3", "--warmup", "0")
+    for field in ("policy_id", "records_digest"):
+        assert again[field] == card[field]
+    for one in (card, again):
+        del one["metrics"]["seconds"]
+    assert again["metrics"] == card["metrics"]
+    assert "the records' logprobs are" not in told
+
+
+def test_one_stream_alone_is_a_step_too(files):
+    card, told = train_step("main.jsonl")
+    assert card["metrics"]["branch"]["rollouts"] == card["metrics"]["branch"]["tokens_trained"] == 0
+    assert card["metrics"]["branch"]["zero_advantage_share"] is None
+    assert card["metrics"]["loss"] == pytest.approx(card["metrics"]["main"]["policy_loss"])
+    assert "branch" not in told
+    card, told = train_step("branch.jsonl", "--alpha", "0.5")
+    assert card["metrics"]["main"]["policy_loss"] is None
+    assert card["metrics"]["loss"] == pytest.approx(0.5 * card["metrics"]["branch"]["policy_loss"])
+    assert "policy 1: 0% of 10 branch groups without a signal" in told
+    assert "main groups" not in told
+
+
+def test_warnings_name_the_stream(files, sampled):
+    odd = [record.extended() for record in sampled[1][:-1]]
+    for record in odd:
+        record["logprobs"] = [value - 0.1 for value in record["logprobs"]]
+    odd[0] = Record({key: value for key, value in odd[0].items() if key != "reward"} | {"verdict": "error"})
+    write(files / "branch.jsonl", odd)
+    _, told = train_step("main.jsonl", "branch.jsonl")
+    assert "warning: branch: 1 groups are smaller than their group_size" in told
+    assert "warning: branch: 1 rollouts could not be judged" in told
+    assert "warning: branch: the records' logprobs are 0.100 from this policy's on average" in told
+    assert "main:" not in told
+
+
+def test_a_step_that_is_made_already_is_left_until_a_branch_changes(files, sampled):
+    """Branches sampled again with another seed have the same ids: their tokens count too."""
+    card, _ = train_step("main.jsonl", "branch.jsonl")
+    write(files / "branch.jsonl", sampled[1][::-1])
+    same, told = train_step("main.jsonl", "branch.jsonl", "--resume", fresh=False)
+    assert "left as it is" in told
+    assert same == card
+    other = [record.extended() for record in sampled[1]]
+    other[0]["completion_token_ids"] = [*other[0]["completion_token_ids"][:-1], 7]
+    write(files / "branch.jsonl", other)
+    changed, told = train_step("main.jsonl", "branch.jsonl", "--resume", fresh=False)
+    assert "left as it is" not in told
+    assert changed["policy_id"] != card["policy_id"]
+    reweighted, _ = train_step("main.jsonl", "branch.jsonl", "--resume", "--alpha", "0.5", fresh=False)
+    assert reweighted["policy_id"] != changed["policy_id"]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--alpha", "0.5", "--branch-weight", "1"), "--alpha blends it in; give one of them"),
+        (("--alpha", "1.5"), "--alpha is 1.5, expected a number from 0 to 1"),
+        (("--alpha", str(math.nan)), "--alpha is nan"),
+        (("--branch-weight", "-1"), "--branch-weight is -1.0, expected a number from 0 on"),
+    ],
+)
+def test_weights_that_make_no_sense_are_refused(files, options, told):
+    assert told in train_step("main.jsonl", *options, code=2)[1]
+
+
+def test_pivots_are_no_rollouts(files, sampled):
+    write(files / "pivots.jsonl", [sampled[0][0].extended(prefix_len=0)])
+    told = train_step("main.jsonl", "pivots.jsonl", code=1)[1]
+    assert "pivots.jsonl:1: prefix_len stands on a main rollout: a pivot; run rlvr resample on it first" in told
