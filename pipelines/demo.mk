@@ -1,10 +1,12 @@
-# The plain loop on the embedded policy: select, rollout, verify, train-step, step after step, on a bare CPU.
+# The loop on the embedded policy, on a bare CPU: problems that it cannot learn from in, a policy that solves some out.
 #
-#   make -j2 -f pipelines/demo.mk             RUN=runs/demo, 8 steps; the evaluation runs beside the loop
-#   make -j2 -f pipelines/demo.mk STEPS=12 RUN=runs/longer
+#   make -j2 -f pipelines/demo.mk                        RUN=runs/demo; the evaluation runs beside the loop
+#   make -j2 -f pipelines/demo.mk STEPS=16 RUN=runs/longer
+#   make -j2 -f pipelines/demo.mk BRANCHES=0 CHILDREN=0 RUN=runs/plain     without exploration and synthesis: GRPO
 #
-# Every arrow of the loop is a file under $(RUN) that can be looked at, kept and made again alone. Killed anywhere, the
-# same command goes on where it was: finished files stay, an unfinished rollout is resumed batch by batch.
+# A step: select -> rollout -> verify -> find-pivots -> resample -> verify -> train-step, and bucketize -> synthesize for
+# the steps after it. Every arrow is a file under $(RUN) that can be looked at, kept and made again alone. Killed
+# anywhere, the same command goes on where it was: finished files stay, unfinished rollouts are resumed.
 
 SHELL := bash
 .SHELLFLAGS := -o pipefail -ec
@@ -14,18 +16,31 @@ SHELL := bash
 RLVR ?= rlvr
 PYTHON ?= python3
 RUN ?= runs/demo
-STEPS ?= 8
+STEPS ?= 10
 SEED ?= 0
-PROBLEMS ?= tiny:learnable
+PROBLEMS ?= tiny:trap tiny:deep
 EVAL ?= tiny:eval
+EVAL_SAMPLES ?= 16
+BASE ?= $(RUN)/base
 BATCH ?= 64
-SAMPLES ?= 16
+SAMPLES ?= 8
+# branches a pivot, pivots a group; 0 branches leave exploration out
+BRANCHES ?= 8
+PIVOTS ?= 1
+# problems synthesized a step; 0 leaves synthesis out
+CHILDREN ?= 32
+MIX ?= $(if $(filter-out 0,$(CHILDREN)),frontier=0.5$(,)children=0.3$(,)problems=0.2,frontier=0.5$(,)problems=0.5)
+LEARNING_RATE ?= 4e-4
+
+, := ,
 ROLLOUT := $(RLVR) rollout --max-tokens 200 --batch-size 512 --resume
-TRAIN := $(RLVR) train-step --learning-rate 4e-4 --mini-batch 128 --micro-tokens 16384
+TRAIN := $(RLVR) train-step --learning-rate $(LEARNING_RATE) --mini-batch 128 --micro-tokens 16384
 
 HERE := $(dir $(lastword $(MAKEFILE_LIST)))
 steps := $(shell seq -f %03g 0 $$(($(STEPS) - 1)))
 FINAL := $(RUN)/step-$(lastword $(steps))
+explores := $(filter-out 0,$(BRANCHES))
+grows := $(filter-out 0,$(CHILDREN))
 
 # make deletes what an interrupted recipe was making, but a policy is a directory that is put in place whole.
 .PRECIOUS: $(RUN)/step-%/policy/rlvr.json
@@ -33,52 +48,67 @@ FINAL := $(RUN)/step-$(lastword $(steps))
 # A stage whose make was killed may still be at work: let it finish.
 $(shell for work in $(RUN)/*/.*.partial; do [ ! -e $$work ] || flock --timeout 300 $$work true; done 2> /dev/null)
 
-.PHONY: demo
-demo: $(RUN)/before/stats.jsonl $(FINAL)/after/stats.jsonl $(steps:%=$(RUN)/step-%/policy/rlvr.json)
+.PHONY: demo steps
+demo: $(RUN)/before/stats.jsonl $(FINAL)/after/stats.jsonl steps
 	@$(PYTHON) $(HERE)demo_summary.py $(RUN) $(steps)
+
+steps: $(steps:%=$(RUN)/step-%/policy/rlvr.json)
 
 # --- evaluation: the buckets are set on samples (base) apart from those that are reported (before, after) ---
 
-$(RUN)/base/rollouts.jsonl:
+$(BASE)/rollouts.jsonl:
 	@mkdir -p $(@D)
 	$(ROLLOUT) $(EVAL) --samples 32 --seed 1$(SEED)1 -o $@
 
 $(RUN)/before/rollouts.jsonl:
 	@mkdir -p $(@D)
-	$(ROLLOUT) $(EVAL) --samples 16 --seed 1$(SEED)2 -o $@
+	$(ROLLOUT) $(EVAL) --samples $(EVAL_SAMPLES) --seed 1$(SEED)2 -o $@
 
 $(FINAL)/after/rollouts.jsonl: $(FINAL)/policy/rlvr.json
 	@mkdir -p $(@D)
-	$(ROLLOUT) $(EVAL) --samples 16 --seed 1$(SEED)3 --model $(<D) -o $@
+	$(ROLLOUT) $(EVAL) --samples $(EVAL_SAMPLES) --seed 1$(SEED)3 --model $(<D) -o $@
 
-$(RUN)/base/scored.jsonl $(RUN)/before/scored.jsonl $(FINAL)/after/scored.jsonl: %/scored.jsonl: %/rollouts.jsonl
+$(BASE)/scored.jsonl $(RUN)/before/scored.jsonl $(FINAL)/after/scored.jsonl: %/scored.jsonl: %/rollouts.jsonl
 	$(RLVR) verify $< --resume -o $@
 
-$(RUN)/before/stats.jsonl $(FINAL)/after/stats.jsonl: %/stats.jsonl: %/scored.jsonl $(RUN)/base/scored.jsonl
-	$(RLVR) bucketize $< --base $(RUN)/base/scored.jsonl -o $@
+$(RUN)/before/stats.jsonl $(FINAL)/after/stats.jsonl: %/stats.jsonl: %/scored.jsonl $(BASE)/scored.jsonl
+	$(RLVR) bucketize $< --base $(BASE)/scored.jsonl -o $@
 
 # --- one step: $(1) its number, $(2) the number before (empty for the first), $(3) all before ---
 
 define STEP
-$(RUN)/step-$(1)/problems.jsonl: $(3:%=$(RUN)/step-%/stats.jsonl)
+$(1)/problems.jsonl: $(if $(grows),$(3:%=%/children.jsonl)) $(3:%=%/stats.jsonl)
 	@mkdir -p $$(@D)
-	$(RLVR) select $(PROBLEMS) --step $(1) --batch $(BATCH) --seed $(SEED) $(3:%=--stats $(RUN)/step-%/stats.jsonl) \
-		--metrics $$(@D)/metrics.jsonl -o $$@
+	$(RLVR) select $(PROBLEMS) $(if $(grows),$(3:%=%/children.jsonl)) --step $(4) --batch $(BATCH) --seed $(SEED) \
+		--mix $(MIX) $(3:%=--stats %/stats.jsonl) --metrics $$(@D)/metrics.jsonl -o $$@
 
-$(RUN)/step-$(1)/rollouts.jsonl: $(RUN)/step-$(1)/problems.jsonl $(2:%=$(RUN)/step-%/policy/rlvr.json)
-	$(ROLLOUT) $$< --samples $(SAMPLES) --seed $(SEED) $(2:%=--model $(RUN)/step-%/policy) \
-		--metrics $$(@D)/metrics.jsonl -o $$@
+$(1)/rollouts.jsonl: $(1)/problems.jsonl $(2:%=%/policy/rlvr.json)
+	$(ROLLOUT) $$< --samples $(SAMPLES) --seed $(SEED) $(2:%=--model %/policy) --metrics $$(@D)/metrics.jsonl -o $$@
 
-$(RUN)/step-$(1)/scored.jsonl: $(RUN)/step-$(1)/rollouts.jsonl
+$(1)/scored.jsonl: $(1)/rollouts.jsonl
 	$(RLVR) verify $$< --resume --metrics $$(@D)/metrics.jsonl -o $$@
 
-$(RUN)/step-$(1)/stats.jsonl: $(RUN)/step-$(1)/scored.jsonl
+$(1)/pivots.jsonl: $(1)/scored.jsonl $(3:%=%/branches-scored.jsonl)
+	$(RLVR) find-pivots $$< --segments sentences --per-group $(PIVOTS) --seed $(SEED) $(2:%=--model %/policy) \
+		$(3:%=--history %/branches-scored.jsonl) --metrics $$(@D)/branch-metrics.jsonl -o $$@
+
+$(1)/branches.jsonl: $(1)/pivots.jsonl
+	$(RLVR) resample $$< --samples $(BRANCHES) --seed $(SEED) $(2:%=--model %/policy) --batch-size 512 --resume \
+		--metrics $$(@D)/branch-metrics.jsonl -o $$@
+
+$(1)/branches-scored.jsonl: $(1)/branches.jsonl
+	$(RLVR) verify $$< --resume --metrics $$(@D)/branch-metrics.jsonl -o $$@
+
+$(1)/policy/rlvr.json: $(1)/scored.jsonl $(if $(explores),$(1)/branches-scored.jsonl)
+	$(TRAIN) $$^ $(2:%=--model %/policy) --seed $(SEED) --metrics $(1)/metrics.jsonl -o $$(@D) > /dev/null
+
+$(1)/stats.jsonl: $(1)/scored.jsonl
 	$(RLVR) bucketize $$< --metrics $$(@D)/metrics.jsonl -o $$@ 2> $$(@D)/buckets.txt || { cat $$(@D)/buckets.txt >&2; exit 1; }
 
-$(RUN)/step-$(1)/policy/rlvr.json: $(RUN)/step-$(1)/scored.jsonl
-	$(TRAIN) $$< $(2:%=--model $(RUN)/step-%/policy) --seed $(SEED) \
-		--metrics $(RUN)/step-$(1)/metrics.jsonl -o $$(@D) > /dev/null
+$(1)/children.jsonl: $(1)/stats.jsonl $(3:%=%/children.jsonl)
+	$(RLVR) synthesize $$< --count $(CHILDREN) --seed $(SEED) $(PROBLEMS:%=--known %) $(3:%=--known %/children.jsonl) \
+		$(EVAL:%=--avoid %) --metrics $$(@D)/metrics.jsonl -o $$@
 endef
 
 before :=
-$(foreach step,$(steps),$(eval $(call STEP,$(step),$(lastword $(before)),$(before)))$(eval before += $(step)))
+$(foreach step,$(steps),$(eval $(call STEP,$(RUN)/step-$(step),$(lastword $(before)),$(before),$(step)))$(eval before += $(RUN)/step-$(step)))

@@ -4,7 +4,7 @@ demo_summary.py RUN STEP...     write RUN/summary.json from RUN/step-STEP/... an
 """
 
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,10 @@ BUCKETS = ("easy", "medium", "hard")
 
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The JSON objects of a file, one a line."""
-    with path.open("rb") as file:
-        yield from map(orjson.loads, file)
+    """The JSON objects of a file, one a line; none where there is no file."""
+    if path.exists():
+        with path.open("rb") as file:
+            yield from map(orjson.loads, file)
 
 
 def by_bucket(stats: Path) -> dict[str, dict[str, float]]:
@@ -32,24 +33,67 @@ def by_bucket(stats: Path) -> dict[str, dict[str, float]]:
     }
 
 
+def tokens_generated(scored: Path) -> int:
+    """How many tokens were sampled for these records: a branch's inherited tokens were not."""
+    return sum(len(row["completion_token_ids"]) - row.get("prefix_len", 0) for row in lines(scored))
+
+
+def stream_figures(card: dict[str, Any], scored: Path) -> dict[str, Any]:
+    """One stream of a step: its groups by the train-step's own count, its tokens by the records."""
+    groups = card["groups"] or 1
+    return {
+        "groups": card["groups"],
+        "zero_advantage_share": card["zero_advantage_share"],
+        "all_wrong": card["groups_all_wrong"] / groups,
+        "all_right": card["groups_all_right"] / groups,
+        "tokens_generated": tokens_generated(scored),
+        "rollouts_trained": card["rollouts_trained"],
+        "reward_mean": card["reward_mean"],
+        "entropy": card["entropy"],
+    }
+
+
 def step_figures(directory: Path) -> dict[str, Any]:
-    """One step: its groups by the train-step's own count, its tokens by the records, its seconds by the stages.
+    """One step: the figures of the main stream, those of the branches under `branch`, the seconds by the stages.
 
     A stage that was run again counts with its last run; one that was resumed with what it did then.
     """
     card = orjson.loads((directory / "policy" / "rlvr.json").read_bytes())["metrics"]
-    seconds = {line["command"]: line["seconds"] for line in lines(directory / "metrics.jsonl")}
+    seconds = {
+        (name, line["command"]): line["seconds"]
+        for name in ("metrics.jsonl", "branch-metrics.jsonl")
+        for line in lines(directory / name)
+    }
     return {
         "step": int(directory.name.removeprefix("step-")),
-        "zero_advantage_share": card["zero_advantage_share"],
-        "all_wrong": card["groups_all_wrong"] / card["groups"],
-        "all_right": card["groups_all_right"] / card["groups"],
-        "tokens_generated": sum(len(row["completion_token_ids"]) for row in lines(directory / "scored.jsonl")),
-        "seconds": round(sum(seconds.values()), 2),
+        **stream_figures(card["main"], directory / "scored.jsonl"),
+        "branch": stream_figures(card["branch"], directory / "branches-scored.jsonl"),
         "updates": card["updates"],
-        "reward_mean": card["reward_mean"],
-        "entropy": card["entropy"],
+        "synthesized": sum(1 for _ in lines(directory / "children.jsonl")),
+        "seconds": round(sum(seconds.values()), 2),
     }
+
+
+def generations(run: Path, steps: list[str]) -> list[dict[str, int]]:
+    """The synthesized problems of each generation: how many, how many were tried, and where their last group lay."""
+    born = {
+        row["problem_id"]: row["generation"] for step in steps for row in lines(run / f"step-{step}/children.jsonl")
+    }
+    last: dict[str, str] = {}
+    for step in steps:
+        for row in lines(run / f"step-{step}/stats.jsonl"):
+            mixed = row["groups_mixed"] > 0
+            last[row["problem_id"]] = "in_band" if mixed else "too_easy" if row["n_correct"] else "too_hard"
+    made = Counter(born.values())
+    found = Counter((generation, last.get(name, "untried")) for name, generation in born.items())
+    return [
+        {
+            "generation": generation,
+            "problems": made[generation],
+            **{fate: found[generation, fate] for fate in ("untried", "too_hard", "in_band", "too_easy")},
+        }
+        for generation in sorted(made)
+    ]
 
 
 def summarize(run: Path, steps: list[str]) -> dict[str, Any]:
@@ -58,6 +102,7 @@ def summarize(run: Path, steps: list[str]) -> dict[str, Any]:
         "before": by_bucket(run / "before" / "stats.jsonl"),
         "after": by_bucket(run / f"step-{steps[-1]}" / "after" / "stats.jsonl"),
         "steps": [step_figures(run / f"step-{step}") for step in steps],
+        "generations": generations(run, steps),
     }
 
 
@@ -69,20 +114,38 @@ def page(run: Path, last: str, summary: dict[str, Any]) -> str:
         after = summary["after"][bucket]["pass_at_1"]
         rate = before["pass_at_1"]
         text.append(f"  {bucket:8}{before['n']:>10}{rate:>10.3f}{after:>10.3f}{after - rate:>+10.3f}")
-    text += ["", "groups without a signal and mean reward, by step (each on the problems of its batch)", ""]
-    text.append(f"  {'step':>4}{'share':>8}{'all wrong':>11}{'all right':>11}{'reward':>8}{'tokens':>9}{'seconds':>9}")
+    text += ["", "groups without a signal, by step: main groups of a problem, branches of a pivot", ""]
+    text.append(
+        f"  {'step':>4}{'main':>7}{'wrong':>7}{'right':>7}{'branch':>8}{'wrong':>7}{'right':>7}"
+        f"{'trained':>9}{'tokens':>9}{'seconds':>9}"
+    )
     for step in summary["steps"]:
+        branch = step["branch"]
+        cells = [step["zero_advantage_share"], step["all_wrong"], step["all_right"]]
+        cells += [branch["zero_advantage_share"], branch["all_wrong"], branch["all_right"]] if branch["groups"] else []
+        shown = [f"{'-' if value is None else f'{value:.2f}':>7}" for value in cells] + [f"{'-':>7}"] * (6 - len(cells))
         text.append(
-            f"  {step['step']:>4}{step['zero_advantage_share']:>8.2f}{step['all_wrong']:>11.2f}"
-            f"{step['all_right']:>11.2f}{step['reward_mean']:>8.2f}{step['tokens_generated']:>9}{step['seconds']:>9.1f}"
+            f"  {step['step']:>4}{''.join(shown[:3])} {''.join(shown[3:])}"
+            f"{step['rollouts_trained'] + branch['rollouts_trained']:>9}"
+            f"{step['tokens_generated'] + branch['tokens_generated']:>9}{step['seconds']:>9.1f}"
         )
+    if summary["generations"]:
+        text += ["", "synthesized problems, by generation: where the last group of each lay", ""]
+        text.append(f"  {'generation':>10}{'made':>7}{'untried':>9}{'too hard':>10}{'in band':>9}{'too easy':>10}")
+        for row in summary["generations"]:
+            text.append(
+                f"  {row['generation']:>10}{row['problems']:>7}{row['untried']:>9}{row['too_hard']:>10}"
+                f"{row['in_band']:>9}{row['too_easy']:>10}"
+            )
     places = {
         "summary.json": "these figures",
         f"step-{last}/policy": "the trained policy",
         "step-*/scored.jsonl": "every rollout and its verdict",
+        "step-*/branches-scored.jsonl": "every branch from a pivot of a failed rollout",
+        "step-*/children.jsonl": "the problems synthesized after a step, with their lineage",
         "step-*/stats.jsonl": "every problem's pass rate, for the next step's select",
     }
-    text += ["", *(f"  {f'{run}/{place}':36} {what}" for place, what in places.items()), ""]
+    text += ["", *(f"  {f'{run}/{place}':40} {what}" for place, what in places.items()), ""]
     return "\n".join(text)
 
 

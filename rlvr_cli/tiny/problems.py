@@ -35,6 +35,7 @@ SETS: dict[str, dict[str, int]] = {
         "deep2": 10,
         "deep3": 10,
     },
+    "deep-eval": {"deep1": 50, "deep2": 50, "deep3": 50},
 }
 
 

@@ -1,0 +1,48 @@
+# The claims, first look: does exploration pay on `tiny:deep`, and synthesis on `tiny:trap`, at equal generated tokens?
+#
+#   make -j2 -f pipelines/experiments/first-look.mk         3 seeds of 4 arms of 600 thousand tokens; about 50 minutes
+#   make -j2 -f pipelines/experiments/first-look.mk SEEDS=0 TOKENS=100000 RUNS=runs/glance
+#
+# Each run is pipelines/demo.mk with other settings, step after step until the tokens are spent: all that were sampled
+# for training count, those of failed and of dropped rollouts too. The table goes to $(RUNS)/first-look.md; what was
+# measured for this repository is first-look.md beside this file.
+
+SHELL := bash
+.SHELLFLAGS := -o pipefail -ec
+.DELETE_ON_ERROR:
+
+RLVR ?= rlvr
+PYTHON ?= python3
+RUNS ?= runs/first-look
+SEEDS ?= 0 1 2
+TOKENS ?= 600000
+EVAL ?= tiny:eval tiny:deep-eval
+
+HERE := $(dir $(lastword $(MAKEFILE_LIST)))
+LOOP = $(MAKE) --no-print-directory -f $(HERE)../demo.mk RLVR="$(RLVR)" PYTHON="$(PYTHON)" EVAL="$(EVAL)" \
+	BASE=$(RUNS)/base
+
+deep-grpo := PROBLEMS=tiny:deep BRANCHES=0 CHILDREN=0
+deep-explore := PROBLEMS=tiny:deep BRANCHES=8 CHILDREN=0
+trap-grpo := PROBLEMS=tiny:trap BRANCHES=0 CHILDREN=0
+trap-synthesis := PROBLEMS=tiny:trap BRANCHES=0 CHILDREN=32
+ARMS := deep-grpo deep-explore trap-grpo trap-synthesis
+
+runs := $(foreach arm,$(ARMS),$(SEEDS:%=$(arm)/%))
+
+.PHONY: first-look
+first-look: $(runs:%=$(RUNS)/%/summary.json)
+	@$(PYTHON) $(HERE)first_look.py table $(RUNS) $(runs) | tee $(RUNS)/first-look.md
+
+# the buckets are those of one base run, so that all arms and seeds speak of the same problems
+$(RUNS)/base/scored.jsonl:
+	+@$(LOOP) RUN=$(RUNS) $@
+
+define ARM
+$(RUNS)/$(1)/summary.json: $(RUNS)/base/scored.jsonl
+	+@for steps in {1..99}; do \
+		$$(LOOP) RUN=$$(@D) SEED=$(notdir $(1)) $($(patsubst %/,%,$(dir $(1)))) STEPS=$$$$steps steps; \
+		left=$$$$($$(PYTHON) $$(HERE)first_look.py left $$(@D) $$(TOKENS)); [ $$$$left -gt 0 ] || break; \
+	done; $$(LOOP) RUN=$$(@D) SEED=$(notdir $(1)) $($(patsubst %/,%,$(dir $(1)))) STEPS=$$$$steps demo > $$(@D)/page.txt
+endef
+$(foreach run,$(runs),$(eval $(call ARM,$(run))))
