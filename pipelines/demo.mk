@@ -1,7 +1,7 @@
 # The loop on the embedded policy, on a bare CPU: problems that it cannot learn from in, a policy that solves some out.
 #
 #   make -j2 -f pipelines/demo.mk                        RUN=runs/demo; the evaluation runs beside the loop
-#   make -j2 -f pipelines/demo.mk STEPS=16 RUN=runs/longer
+#   make -j2 -f pipelines/demo.mk STEPS=12 RUN=runs/longer
 #   make -j2 -f pipelines/demo.mk BRANCHES=0 CHILDREN=0 RUN=runs/plain     without exploration and synthesis: GRPO
 #
 # A step: select -> rollout -> verify -> find-pivots -> resample -> verify -> train-step, and bucketize -> synthesize for
@@ -16,20 +16,20 @@ SHELL := bash
 RLVR ?= rlvr
 PYTHON ?= python3
 RUN ?= runs/demo
-STEPS ?= 10
+STEPS ?= 8
 SEED ?= 0
 PROBLEMS ?= tiny:trap tiny:deep
 EVAL ?= tiny:eval
 EVAL_SAMPLES ?= 16
 BASE ?= $(RUN)/base
 BATCH ?= 64
-SAMPLES ?= 8
-# branches a pivot, pivots a group; 0 branches leave exploration out
+SAMPLES ?= 16
+# branches a pivot (0 leaves exploration out), and failed rollouts of a group that get a pivot (0: all)
 BRANCHES ?= 8
 PIVOTS ?= 1
 # problems synthesized a step; 0 leaves synthesis out
-CHILDREN ?= 32
-MIX ?= $(if $(filter-out 0,$(CHILDREN)),frontier=0.5$(,)children=0.3$(,)problems=0.2,frontier=0.5$(,)problems=0.5)
+CHILDREN ?= 48
+MIX ?= $(if $(filter-out 0,$(CHILDREN)),frontier=0.5$(,)children=0.4$(,)problems=0.1,frontier=0.5$(,)problems=0.5)
 LEARNING_RATE ?= 4e-4
 
 , := ,
@@ -52,7 +52,7 @@ $(shell for work in $(RUN)/*/.*.partial; do [ ! -e $$work ] || flock --timeout 3
 demo: $(RUN)/before/stats.jsonl $(FINAL)/after/stats.jsonl steps
 	@$(PYTHON) $(HERE)demo_summary.py $(RUN) $(steps)
 
-steps: $(steps:%=$(RUN)/step-%/policy/rlvr.json)
+steps: $(foreach made,policy/rlvr.json stats.jsonl $(if $(grows),children.jsonl),$(steps:%=$(RUN)/step-%/$(made)))
 
 # --- evaluation: the buckets are set on samples (base) apart from those that are reported (before, after) ---
 

@@ -1,4 +1,5 @@
-"""The demo's Makefile, small: killed in the middle it goes on, and its summary holds what the README promises."""
+"""The demo's Makefile, small: killed in the middle it goes on, its files are what the same stages give by hand, and
+its summary holds what the README promises."""
 
 import os
 import signal
@@ -10,27 +11,40 @@ from pathlib import Path
 import orjson
 import pytest
 
+from rlvr_cli.records import problem_id
 from rlvr_cli.tiny.problems import generate
 
 REPOSITORY = Path(__file__).parents[1]
+RLVR = f"{sys.executable} -m rlvr_cli"
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
+SIZE = {"STEPS": 2, "BATCH": 12, "SAMPLES": 4, "CHILDREN": 8}
 
 
-@pytest.fixture
-def make(tmp_path) -> list[str]:
-    evaluation = tmp_path / "eval.jsonl"
-    evaluation.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in list(generate("eval"))[::8]))
+def read(path: Path) -> list[dict]:
+    return [orjson.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def make(run: Path, evaluation: Path, *more: str) -> list[str]:
+    settings = {"RLVR": RLVR, "PYTHON": sys.executable, "RUN": run, "EVAL": evaluation, **SIZE}
     return [
-        *("make", "-f", str(REPOSITORY / "pipelines" / "demo.mk"), f"RLVR={sys.executable} -m rlvr_cli"),
-        *(f"PYTHON={sys.executable}", f"RUN={tmp_path}/run", f"EVAL={evaluation}"),
-        *("STEPS=2", "BATCH=12", "SAMPLES=4"),
+        *("make", "-f", str(REPOSITORY / "pipelines" / "demo.mk")),
+        *(f"{name}={value}" for name, value in settings.items()),
+        *more,
     ]
 
 
-def test_a_killed_demo_goes_on_to_its_summary(make, tmp_path):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
-    run = tmp_path / "run"
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[bytes]]:
+    """The directory of a run that was killed in its first rollout and then made whole, and how that ended."""
+    directory = tmp_path_factory.mktemp("demo")
+    evaluation, run = directory / "eval.jsonl", directory / "run"
+    evaluation.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in list(generate("eval"))[::8]))
     first = subprocess.Popen(
-        make, env=environment, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        make(run, evaluation),
+        env=ENVIRONMENT,
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 120
     while not (run / "step-000" / ".rollouts.jsonl.partial").exists():
@@ -39,27 +53,100 @@ def test_a_killed_demo_goes_on_to_its_summary(make, tmp_path):
         time.sleep(0.01)
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
-    assert (run / "step-000" / "problems.jsonl").exists()
-    finished = {path: path.stat().st_mtime_ns for path in run.glob("*/problems.jsonl")}
-
-    done = subprocess.run(make, env=environment, capture_output=True, check=False)
+    made = (run / "step-000" / "problems.jsonl").stat().st_mtime_ns
+    done = subprocess.run(make(run, evaluation), env=ENVIRONMENT, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
-    assert all(path.stat().st_mtime_ns == made for path, made in finished.items())  # nothing was made twice
+    assert (run / "step-000" / "problems.jsonl").stat().st_mtime_ns == made  # nothing was made twice
+    return run, done
+
+
+def test_the_summary_holds_the_evaluation(demo):
+    run, done = demo
     summary = orjson.loads((run / "summary.json").read_bytes())
-    assert set(summary) == {"before", "after", "steps"}
+    assert set(summary) == {"before", "after", "steps", "generations"}
     for bucket, figures in summary["before"].items():
         assert bucket in ("easy", "medium", "hard")
         assert figures["n"] == summary["after"][bucket]["n"]
         assert 0 <= figures["pass_at_1"] <= 1
+    assert b"pass@1 on held-out problems" in done.stdout
+
+
+def test_the_summary_counts_both_streams_of_each_step(demo):
+    run, _ = demo
+    summary = orjson.loads((run / "summary.json").read_bytes())
     assert [step["step"] for step in summary["steps"]] == [0, 1]
     for number, step in enumerate(summary["steps"]):
-        records = [orjson.loads(line) for line in (run / f"step-00{number}" / "scored.jsonl").read_bytes().splitlines()]
+        records = read(run / f"step-00{number}" / "scored.jsonl")
         assert len(records) == 12 * 4
         assert step["tokens_generated"] == sum(len(record["completion_token_ids"]) for record in records)
         assert step["zero_advantage_share"] >= step["all_wrong"] + step["all_right"] - 1e-9
+        branches = read(run / f"step-00{number}" / "branches-scored.jsonl")
+        assert {record["stream"] for record in branches} == {"branch"}
+        assert step["branch"]["groups"] == len({record["pivot_id"] for record in branches}) > 0
+        new = sum(len(record["completion_token_ids"]) - record["prefix_len"] for record in branches)
+        assert step["branch"]["tokens_generated"] == new
         assert step["seconds"] > 0
-    assert b"pass@1 on held-out problems" in done.stdout
 
-    again = subprocess.run(make, env=environment, capture_output=True, check=False)
+
+def test_the_summary_follows_the_generations(demo):
+    run, done = demo
+    summary = orjson.loads((run / "summary.json").read_bytes())
+    children = read(run / "step-000" / "children.jsonl") + read(run / "step-001" / "children.jsonl")
+    assert [step["synthesized"] for step in summary["steps"]] == [8, 8]
+    assert sum(row["problems"] for row in summary["generations"]) == len(children)
+    tried = {row["problem_id"] for row in read(run / "step-001" / "stats.jsonl")} & {
+        row["problem_id"] for row in children
+    }
+    assert tried  # the batch of the second step holds children of the first
+    for row in summary["generations"]:
+        assert row["problems"] == row["untried"] + row["too_hard"] + row["in_band"] + row["too_easy"]
+    assert sum(row["problems"] - row["untried"] for row in summary["generations"]) == len(tried)
+    assert b"synthesized problems, by generation" in done.stdout
+
+
+def test_every_child_has_its_parent_and_no_child_is_held_out(demo):
+    run, _ = demo
+    given = {problem_id(record) for name in ("trap", "deep") for record in generate(name)}
+    children = read(run / "step-000" / "children.jsonl") + read(run / "step-001" / "children.jsonl")
+    ids = [record["problem_id"] for record in children]
+    assert len(set(ids)) == len(ids)
+    assert not set(ids) & given
+    assert {record["parent_id"] for record in children} <= given | set(ids)
+    assert {record["root_id"] for record in children} <= given
+    held_out = {record["prompt"] for record in generate("eval")}
+    assert not {record["prompt"] for record in children} & held_out
+
+
+def test_a_finished_demo_has_nothing_left_to_do(demo):
+    run, _ = demo
+    again = subprocess.run(make(run, run.parent / "eval.jsonl"), env=ENVIRONMENT, capture_output=True, check=False)
     assert again.returncode == 0
-    assert b"rollout" not in again.stdout.split(b"pass@1")[0]  # all is there already
+    assert b"rollout" not in again.stdout.split(b"pass@1")[0]
+
+
+BY_HAND = """
+rlvr select tiny:trap tiny:deep $RUN/step-000/children.jsonl --step 1 --batch 12 \\
+    --mix frontier=0.5,children=0.4,problems=0.1 --stats $RUN/step-000/stats.jsonl |
+    rlvr rollout --model $RUN/step-000/policy --samples 4 --max-tokens 200 --batch-size 512 | rlvr verify > scored.jsonl
+rlvr find-pivots scored.jsonl --model $RUN/step-000/policy --segments sentences --per-group 1 \\
+    --history $RUN/step-000/branches-scored.jsonl |
+    rlvr resample --model $RUN/step-000/policy --samples 8 --batch-size 512 | rlvr verify > branches-scored.jsonl
+rlvr bucketize scored.jsonl > stats.jsonl
+rlvr synthesize stats.jsonl --count 8 --known tiny:trap --known tiny:deep --known $RUN/step-000/children.jsonl \\
+    --avoid $RUN/../eval.jsonl > children.jsonl
+"""
+
+
+def test_a_step_by_hand_gives_the_same_records(demo, tmp_path):
+    run, _ = demo
+    typed = BY_HAND.replace("rlvr ", f"{RLVR} ")
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-ec", typed],
+        env={**ENVIRONMENT, "RUN": str(run)},
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    for name in ("scored.jsonl", "branches-scored.jsonl", "stats.jsonl", "children.jsonl"):
+        assert (tmp_path / name).read_bytes() == (run / "step-001" / name).read_bytes(), name

@@ -22,10 +22,12 @@ HERE := $(dir $(lastword $(MAKEFILE_LIST)))
 LOOP = $(MAKE) --no-print-directory -f $(HERE)../demo.mk RLVR="$(RLVR)" PYTHON="$(PYTHON)" EVAL="$(EVAL)" \
 	BASE=$(RUNS)/base
 
-deep-grpo := PROBLEMS=tiny:deep BRANCHES=0 CHILDREN=0
-deep-explore := PROBLEMS=tiny:deep BRANCHES=8 CHILDREN=0
-trap-grpo := PROBLEMS=tiny:trap BRANCHES=0 CHILDREN=0
-trap-synthesis := PROBLEMS=tiny:trap BRANCHES=0 CHILDREN=32
+# A step of deep-explore has fewer problems and a pivot in every failed rollout, so that it samples about as many tokens
+# as one of deep-grpo: the arms take about as many steps.
+deep-grpo := PROBLEMS=tiny:deep BRANCHES=0 CHILDREN=0 SAMPLES=8
+deep-explore := PROBLEMS=tiny:deep BRANCHES=8 CHILDREN=0 SAMPLES=8 BATCH=16 PIVOTS=0
+trap-grpo := PROBLEMS=tiny:trap BRANCHES=0 CHILDREN=0 SAMPLES=8
+trap-synthesis := PROBLEMS=tiny:trap BRANCHES=0 CHILDREN=32 SAMPLES=8
 ARMS := deep-grpo deep-explore trap-grpo trap-synthesis
 
 runs := $(foreach arm,$(ARMS),$(SEEDS:%=$(arm)/%))
