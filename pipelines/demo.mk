@@ -11,7 +11,6 @@
 SHELL := bash
 .SHELLFLAGS := -o pipefail -ec
 .DELETE_ON_ERROR:
-.SECONDARY:
 
 RLVR ?= rlvr
 PYTHON ?= python3
@@ -20,7 +19,6 @@ STEPS ?= 8
 SEED ?= 0
 PROBLEMS ?= tiny:trap tiny:deep
 EVAL ?= tiny:eval
-EVAL_SAMPLES ?= 16
 BASE ?= $(RUN)/base
 BATCH ?= 64
 SAMPLES ?= 16
@@ -42,11 +40,32 @@ FINAL := $(RUN)/step-$(lastword $(steps))
 explores := $(filter-out 0,$(BRANCHES))
 grows := $(filter-out 0,$(CHILDREN))
 
+ifeq ($(steps),)
+$(error STEPS is $(STEPS), expected at least 1)
+endif
+ifneq ($(words $(RUN) $(BASE)),2)
+$(error RUN is '$(RUN)' and BASE '$(BASE)': make splits names at spaces, name directories without)
+endif
+
+# What the files of a run were made with. Without this, make would take old files for those of new settings.
+settings := PROBLEMS=$(PROBLEMS) EVAL=$(EVAL) SEED=$(SEED) BATCH=$(BATCH) SAMPLES=$(SAMPLES) BRANCHES=$(BRANCHES) \
+	PIVOTS=$(PIVOTS) CHILDREN=$(CHILDREN) MIX=$(MIX) LEARNING_RATE=$(LEARNING_RATE)
+before := $(shell cat $(RUN)/settings 2> /dev/null)
+ifneq ($(strip $(before)),)
+ifneq ($(strip $(before)),$(strip $(settings)))
+$(error $(RUN) was made with $(before); give these again, name another RUN, or remove it)
+endif
+endif
+ifeq ($(findstring n,$(firstword -$(MAKEFLAGS))),)  # but for make -n
+$(shell mkdir -p $(RUN) && echo '$(settings)' > $(RUN)/settings)
+endif
+
 # make deletes what an interrupted recipe was making, but a policy is a directory that is put in place whole.
-.PRECIOUS: $(RUN)/step-%/policy/rlvr.json
+.PRECIOUS: $(steps:%=$(RUN)/step-%/policy/rlvr.json)
 
 # A stage whose make was killed may still be at work: let it finish.
-$(shell for work in $(RUN)/*/.*.partial; do [ ! -e $$work ] || flock --timeout 300 $$work true; done 2> /dev/null)
+$(shell for work in $(BASE)/.*.partial $(RUN)/*/.*.partial $(RUN)/*/*/.*.partial; do \
+	[ ! -e $$work ] || flock --timeout 300 $$work true; done 2> /dev/null)
 
 .PHONY: demo steps
 demo: $(RUN)/before/stats.jsonl $(FINAL)/after/stats.jsonl steps
@@ -62,11 +81,11 @@ $(BASE)/rollouts.jsonl:
 
 $(RUN)/before/rollouts.jsonl:
 	@mkdir -p $(@D)
-	$(ROLLOUT) $(EVAL) --samples $(EVAL_SAMPLES) --seed 1$(SEED)2 -o $@
+	$(ROLLOUT) $(EVAL) --samples 16 --seed 1$(SEED)2 -o $@
 
 $(FINAL)/after/rollouts.jsonl: $(FINAL)/policy/rlvr.json
 	@mkdir -p $(@D)
-	$(ROLLOUT) $(EVAL) --samples $(EVAL_SAMPLES) --seed 1$(SEED)3 --model $(<D) -o $@
+	$(ROLLOUT) $(EVAL) --samples 16 --seed 1$(SEED)3 --model $(<D) -o $@
 
 $(BASE)/scored.jsonl $(RUN)/before/scored.jsonl $(FINAL)/after/scored.jsonl: %/scored.jsonl: %/rollouts.jsonl
 	$(RLVR) verify $< --resume -o $@
@@ -110,5 +129,6 @@ $(1)/children.jsonl: $(1)/stats.jsonl $(3:%=%/children.jsonl)
 		$(EVAL:%=--avoid %) --metrics $$(@D)/metrics.jsonl -o $$@
 endef
 
-before :=
-$(foreach step,$(steps),$(eval $(call STEP,$(RUN)/step-$(step),$(lastword $(before)),$(before),$(step)))$(eval before += $(RUN)/step-$(step)))
+earlier :=
+$(foreach step,$(steps),$(eval $(call STEP,$(RUN)/step-$(step),$(lastword $(earlier)),$(earlier),$(step)))$(eval \
+	earlier += $(RUN)/step-$(step)))

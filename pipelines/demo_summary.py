@@ -15,10 +15,14 @@ BUCKETS = ("easy", "medium", "hard")
 
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The JSON objects of a file, one a line; none where there is no file."""
-    if path.exists():
-        with path.open("rb") as file:
-            yield from map(orjson.loads, file)
+    """The JSON objects of a file, one a line."""
+    with path.open("rb") as file:
+        yield from map(orjson.loads, file)
+
+
+def lines_if_any(path: Path) -> Iterator[dict[str, Any]]:
+    """The same of a file that a run without exploration or synthesis does not have."""
+    return lines(path) if path.exists() else iter(())
 
 
 def by_bucket(stats: Path) -> dict[str, dict[str, float]]:
@@ -35,7 +39,7 @@ def by_bucket(stats: Path) -> dict[str, dict[str, float]]:
 
 def tokens_generated(scored: Path) -> int:
     """How many tokens were sampled for these records: a branch's inherited tokens were not."""
-    return sum(len(row["completion_token_ids"]) - row.get("prefix_len", 0) for row in lines(scored))
+    return sum(len(row["completion_token_ids"]) - row.get("prefix_len", 0) for row in lines_if_any(scored))
 
 
 def stream_figures(card: dict[str, Any], scored: Path) -> dict[str, Any]:
@@ -62,28 +66,27 @@ def step_figures(directory: Path) -> dict[str, Any]:
     seconds = {
         (name, line["command"]): line["seconds"]
         for name in ("metrics.jsonl", "branch-metrics.jsonl")
-        for line in lines(directory / name)
+        for line in lines_if_any(directory / name)
     }
     return {
         "step": int(directory.name.removeprefix("step-")),
         **stream_figures(card["main"], directory / "scored.jsonl"),
         "branch": stream_figures(card["branch"], directory / "branches-scored.jsonl"),
         "updates": card["updates"],
-        "synthesized": sum(1 for _ in lines(directory / "children.jsonl")),
+        "synthesized": sum(1 for _ in lines_if_any(directory / "children.jsonl")),
         "seconds": round(sum(seconds.values()), 2),
     }
 
 
 def generations(run: Path, steps: list[str]) -> list[dict[str, int]]:
     """The synthesized problems of each generation: how many, how many were tried, and where their last group lay."""
-    born = {
-        row["problem_id"]: row["generation"] for step in steps for row in lines(run / f"step-{step}/children.jsonl")
-    }
+    children = (row for step in steps for row in lines_if_any(run / f"step-{step}/children.jsonl"))
+    born = {row["problem_id"]: row["generation"] for row in children}
     last: dict[str, str] = {}
     for step in steps:
         for row in lines(run / f"step-{step}/stats.jsonl"):
-            mixed = row["groups_mixed"] > 0
-            last[row["problem_id"]] = "in_band" if mixed else "too_easy" if row["n_correct"] else "too_hard"
+            fate = "too_hard" if not row["n_correct"] else "too_easy" if row["n_correct"] == row["n"] else "in_band"
+            last[row["problem_id"]] = fate
     made = Counter(born.values())
     found = Counter((generation, last.get(name, "untried")) for name, generation in born.items())
     return [

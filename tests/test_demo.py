@@ -124,6 +124,48 @@ def test_a_finished_demo_has_nothing_left_to_do(demo):
     assert b"rollout" not in again.stdout.split(b"pass@1")[0]
 
 
+def test_other_settings_are_refused_where_files_of_a_run_lie(demo):
+    run, _ = demo
+    other = make(run, run.parent / "eval.jsonl", "SEED=7")
+    done = subprocess.run(other, env=ENVIRONMENT, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"was made with PROBLEMS=tiny:trap tiny:deep" in done.stderr
+
+
+def test_a_deleted_file_is_made_again_with_all_that_depends_on_it(demo):
+    run, _ = demo
+    command = [*make(run, run.parent / "eval.jsonl"), "--dry-run"]
+    (run / "step-001" / "scored.jsonl").rename(run / "moved")
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, check=True)
+    (run / "moved").rename(run / "step-001" / "scored.jsonl")
+    stages = [line.removeprefix(RLVR).split()[0] for line in done.stdout.decode().splitlines() if line.startswith(RLVR)]
+    assert sorted(set(stages)) == [
+        "bucketize",
+        "find-pivots",
+        "resample",
+        "rollout",
+        "synthesize",
+        "train-step",
+        "verify",
+    ]
+    assert stages.count("train-step") == 1
+
+
+def test_ctrl_c_leaves_a_policy_that_is_in_place(demo):
+    run, _ = demo
+    card = run / "step-001" / "policy" / "rlvr.json"
+    before = card.read_bytes()
+    os.utime(card, (1, 1))  # to be made again
+    slow = f"RLVR=sleep 20; {RLVR}"
+    process = subprocess.Popen(
+        make(run, run.parent / "eval.jsonl", slow, str(card)), env=ENVIRONMENT, start_new_session=True
+    )
+    time.sleep(2)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait() != 0
+    assert card.read_bytes() == before
+
+
 BY_HAND = """
 rlvr select tiny:trap tiny:deep $RUN/step-000/children.jsonl --step 1 --batch 12 \\
     --mix frontier=0.5,children=0.4,problems=0.1 --stats $RUN/step-000/stats.jsonl |
@@ -131,6 +173,8 @@ rlvr select tiny:trap tiny:deep $RUN/step-000/children.jsonl --step 1 --batch 12
 rlvr find-pivots scored.jsonl --model $RUN/step-000/policy --segments sentences --per-group 1 \\
     --history $RUN/step-000/branches-scored.jsonl |
     rlvr resample --model $RUN/step-000/policy --samples 8 --batch-size 512 | rlvr verify > branches-scored.jsonl
+rlvr train-step $RUN/step-000/scored.jsonl $RUN/step-000/branches-scored.jsonl --learning-rate 4e-4 \\
+    --mini-batch 128 --micro-tokens 16384 -o policy-1 > /dev/null
 rlvr bucketize scored.jsonl > stats.jsonl
 rlvr synthesize stats.jsonl --count 8 --known tiny:trap --known tiny:deep --known $RUN/step-000/children.jsonl \\
     --avoid $RUN/../eval.jsonl > children.jsonl
@@ -150,3 +194,8 @@ def test_a_step_by_hand_gives_the_same_records(demo, tmp_path):
     assert done.returncode == 0, done.stderr.decode()
     for name in ("scored.jsonl", "branches-scored.jsonl", "stats.jsonl", "children.jsonl"):
         assert (tmp_path / name).read_bytes() == (run / "step-001" / name).read_bytes(), name
+    ids = [
+        orjson.loads((policy / "rlvr.json").read_bytes())["policy_id"]
+        for policy in (run / "step-000/policy", tmp_path / "policy-1")
+    ]
+    assert ids[0] == ids[1]

@@ -44,7 +44,7 @@ define ARM
 $(RUNS)/$(1)/summary.json: $(RUNS)/base/scored.jsonl
 	+@for steps in {1..99}; do \
 		$$(LOOP) RUN=$$(@D) SEED=$(notdir $(1)) $($(patsubst %/,%,$(dir $(1)))) STEPS=$$$$steps steps; \
-		left=$$$$($$(PYTHON) $$(HERE)first_look.py left $$(@D) $$(TOKENS)); [ $$$$left -gt 0 ] || break; \
+		left=$$$$($$(PYTHON) $$(HERE)first_look.py left $$(@D) $$(TOKENS) $$$$steps); [ $$$$left -gt 0 ] || break; \
 	done; $$(LOOP) RUN=$$(@D) SEED=$(notdir $(1)) $($(patsubst %/,%,$(dir $(1)))) STEPS=$$$$steps demo > $$(@D)/page.txt
 endef
 $(foreach run,$(runs),$(eval $(call ARM,$(run))))

@@ -1,6 +1,6 @@
 """What the runs of first-look.mk found.
 
-first_look.py left RUN TOKENS          how many steps more, one or none, bring the run nearest to that many tokens
+first_look.py left RUN TOKENS STEPS    1 if another step would bring the run's first STEPS nearer to that many tokens
 first_look.py table RUNS ARM/SEED...   the table, as Markdown, of the runs in RUNS/ARM/SEED
 """
 
@@ -20,11 +20,11 @@ KINDS = ("easy", "medium", "hard1", "hard2", "hard3", "hard4", "deep1", "deep2",
 BUCKETS = ("easy", "medium", "hard")
 
 
-def steps_left(run: Path, budget: int) -> int:
+def steps_left(run: Path, budget: int, steps: int) -> int:
     """1 if another step, as long as those so far on average, brings the tokens nearer to the budget, else 0."""
-    steps = sorted(run.glob("step-*"))
-    tokens = sum(tokens_generated(step / name) for step in steps for name in ("scored.jsonl", "branches-scored.jsonl"))
-    return int(tokens + tokens / len(steps) / 2 < budget)
+    done = [run / f"step-{step:03}" for step in range(steps)]
+    tokens = sum(tokens_generated(step / name) for step in done for name in ("scored.jsonl", "branches-scored.jsonl"))
+    return int(tokens + tokens / steps / 2 < budget)
 
 
 def pass_at_1(stats: Path) -> dict[str, float]:
@@ -94,8 +94,8 @@ def table(runs: Path, names: list[str]) -> str:
 def main() -> None:
     """Do what the first word says."""
     match sys.argv[1:]:
-        case ["left", run, budget]:
-            print(steps_left(Path(run), int(budget)))
+        case ["left", run, budget, steps]:
+            print(steps_left(Path(run), int(budget), int(steps)))
         case ["table", runs, *names] if names:
             print(table(Path(runs), names))
         case _:
