@@ -11,11 +11,13 @@ from rlvr_cli.commands.options import IO, opt, with_io
 from rlvr_cli.commands.run import Run, counted
 from rlvr_cli.errors import UsageError
 from rlvr_cli.records import Record
+from rlvr_cli.selection.history import OUTCOMES, check_stats
 from rlvr_cli.selection.methods import DEFAULT, Tuning
 from rlvr_cli.selection.mix import Shares, names_an_operator, parse_mix
-from rlvr_cli.stages.select import check_choosable, check_stats
+from rlvr_cli.stages.select import Pool, check_choosable
 from rlvr_cli.stages.select import select as stage
 from rlvr_cli.streams.inputs import read_all
+from rlvr_cli.synthesis.chains import OPERATORS
 
 INFORMED = ("frontier", "thompson", "never-give-up")  # the methods that look at statistics
 
@@ -42,7 +44,8 @@ def select(
         opt(
             "--mix",
             help="shares of the batch, such as problems=0.2,children=0.3,frontier=0.5; a problem is in the first class "
-            "that fits and is named: frontier (last group mixed), an operator's name, generation-N, "
+            "that fits and is named: frontier (in the band: not all wrong and not all right at the last try), an "
+            "operator's name, generation-N, "
             "children (generation 1 and up), problems",
         ),
     ] = None,
@@ -74,7 +77,7 @@ def select(
     """Choose the batch of step T: the problems that deserve the next rollouts.
 
     Problems in, the chosen ones out, each with its `select_reason`. The choice depends on the set of problems, not on
-    their order. --mix frontier=1 with a large --batch keeps the problems whose last group was mixed.
+    their order. --mix frontier=1 with a large --batch keeps those that were measured in the band.
     """
     if step < 0 or batch < 1:
         raise UsageError(f"--step is {step} and --batch is {batch}, expected --step >= 0 and --batch >= 1")
@@ -91,7 +94,15 @@ def select(
         problems = tally.problems(run.read(check_choosable))
         run.total = batch
         chosen = stage(
-            problems, step=step, batch=batch, method=method, seed=seed, stats=rows, mix=shares, tuning=tuning
+            problems,
+            step=step,
+            batch=batch,
+            method=method,
+            seed=seed,
+            stats=rows,
+            mix=shares,
+            tuning=tuning,
+            pool=tally.pool,
         )
         run.write(tally.chosen(chosen))
         if method in ("thompson", "never-give-up") and tally.newest > step:
@@ -105,6 +116,7 @@ class Tally:
 
     method: str
     newest: int = -1  # the largest policy_step of the statistics
+    pool: Pool = field(default_factory=Pool)
     read: int = 0
     operators: set[str] = field(default_factory=set)
     reasons: Counter[str] = field(default_factory=Counter)
@@ -165,22 +177,32 @@ def _tuning(
 def _tell(run: Run, tally: Tally, step: int, batch: int, shares: Shares | None, tuning: Tuning) -> None:
     """The figures for `--metrics`, what looks wrong, and the closing line."""
     chosen = tally.reasons.total()
-    by_class = {name: tally.classes[name] for name in shares or ()}
-    run.figures(selected=chosen, reasons=dict(tally.reasons), **({"classes": by_class} if shares else {}))
-    # with no operator in the input yet there was no synthesis, and a mix may name what it will bring
-    unknown = [name for name in by_class if names_an_operator(name) and name not in tally.operators]
-    if unknown and tally.operators:
-        run.warn(
-            f"--mix names {', '.join(unknown)}, and no problem has that operator; "
-            f"there are {', '.join(sorted(tally.operators))}"
-        )
+    run.figures(selected=chosen, reasons=dict(tally.reasons))
     if chosen < batch:
         _tell_short(run, tally, batch, shares, tuning)
     parts = ", ".join(f"{count} {reason}" for reason, count in tally.reasons.most_common())
-    classes = ", ".join(f"{name} {count}" for name, count in by_class.items())
-    run.say(
-        f"{chosen} problems for step {step}" + (f": {parts}" if parts else "") + (f"; {classes}" if classes else "")
+    classes = _tell_mix(run, tally, shares) if shares else ""
+    run.say(f"{chosen} problems for step {step}" + (f": {parts}" if parts else "") + classes)
+
+
+def _tell_mix(run: Run, tally: Tally, shares: Shares) -> str:
+    """Figures and warnings of the classes; the part of the closing line that tells of them."""
+    run.figures(
+        classes={name: tally.classes[name] for name in shares},
+        class_sizes={name: tally.pool.classes[name] for name in shares},
     )
+    # with no operator in the input yet there was no synthesis, and a mix may name what it will bring
+    coming = set() if tally.operators else set(OPERATORS)
+    unknown = [name for name in shares if names_an_operator(name) and name not in tally.operators | coming]
+    if unknown:
+        there = ", ".join(sorted(tally.operators)) or "only frontier, generation-N, children and problems"
+        run.warn(f"--mix names {', '.join(unknown)}, and no problem has that operator; there are {there}")
+    if "frontier" in shares:
+        outcomes = {name: tally.pool.outcomes[name] for name in (*OUTCOMES, "untried")}
+        run.figures(outcomes=outcomes)
+        run.say("of all: " + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in outcomes.items()))
+    told = (f"{name} {tally.classes[name]} of {tally.pool.classes[name]}" for name in shares)
+    return "; " + ", ".join(told)
 
 
 def _tell_short(run: Run, tally: Tally, batch: int, shares: Shares | None, tuning: Tuning) -> None:

@@ -60,8 +60,11 @@ def synthesize(
     """Make problems that the policy can learn from out of those it cannot.
 
     Statistics in, as rlvr bucketize writes them; new problems out, with exact answers and their lineage. Problems that
-    were all wrong get easier children, all right harder ones, mixed ones siblings. Measured children that missed the
+    were all wrong get easier children, all right harder ones, the others siblings. Measured children that missed the
     band get children of their own. Holds the problems in memory.
+
+    The last gate is measured: rlvr select CHILDREN --stats STATS --mix frontier=1 --batch 100000 keeps the children
+    that the policy's own rollouts put in the band, and counts the others.
     """
     plan = Plan(_operators(operators), children, count, max_generation, seed)
     _check(plan, near, overlap, max_words)

@@ -2,17 +2,23 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 from rlvr_cli.difficulty.summary import setting
-from rlvr_cli.records import Record
+from rlvr_cli.errors import RecordError
+from rlvr_cli.records import Record, check_columns
 
 Row = Mapping[str, Any]
+Outcome = Literal["too_hard", "in_band", "too_easy"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
 @dataclass(frozen=True, slots=True)
 class Last:
-    """The latest statistics of a problem: `step` is the policy's, -1 where the row does not say."""
+    """The latest statistics of a problem: `step` is the policy's, -1 where the row does not say.
+
+    `mixed`: one group at least had rewards that differ.
+    """
 
     step: int
     n: int
@@ -20,14 +26,17 @@ class Last:
     mixed: bool
 
     @property
-    def all_wrong(self) -> bool:
-        """Whether nothing succeeded, and no partial reward made a difference."""
-        return self.n > 0 and self.n_correct == 0 and not self.mixed
+    def outcome(self) -> Outcome | None:
+        """Where the problem lies for the policy; None when nothing was judged.
 
-    @property
-    def all_right(self) -> bool:
-        """Whether all succeeded, and no partial reward made a difference."""
-        return self.n > 0 and self.n_correct == self.n and not self.mixed
+        `too_hard`: nothing succeeded, `too_easy`: all did, and no partial reward made a difference. Anything else is
+        `in_band`, one group all wrong and another all right too: the next group can well be mixed.
+        """
+        if not self.n:
+            return None
+        if not self.mixed and self.n_correct in (0, self.n):
+            return "too_easy" if self.n_correct else "too_hard"
+        return "in_band"
 
 
 @dataclass(slots=True)
@@ -36,7 +45,7 @@ class History:
 
     `counts` holds (n, n_correct) under each (policy_step, policy and sampling). Rollouts that were counted twice must
     not weigh twice, and a row cannot say which rollouts are in it: of the rows of one key (a file named twice, a part
-    beside the whole) the one with most rollouts stands for all.
+    beside the whole) the one with most rollouts stands for all, and the later one of equals.
     """
 
     last: Last
@@ -57,6 +66,16 @@ class History:
         return right, wrong
 
 
+def check_stats(record: Record) -> None:
+    """A row of statistics, as `rlvr bucketize` writes them."""
+    check_columns(record, required=("problem_id", "n", "n_correct"), remedy="give the output of rlvr bucketize")
+    mixed = record.get("groups_mixed", 0)
+    if type(mixed) is not int or not 0 <= record["n_correct"] <= record["n"]:
+        raise RecordError(
+            f"{record.where}: n, n_correct and groups_mixed are no counts; give the output of rlvr bucketize"
+        )
+
+
 def read_history(stats: Iterable[Row]) -> dict[str, History]:
     """The history of each problem_id. `last` is of the largest `policy_step`, and the later one of equals."""
     found: dict[str, History] = {}
@@ -70,7 +89,8 @@ def read_history(stats: Iterable[Row]) -> dict[str, History]:
             history.last = last
         history.solved |= n_correct > 0
         key = (step, *setting(row))
-        history.counts[key] = max(history.counts.get(key, (0, 0)), (n, n_correct))
+        if n >= history.counts.get(key, (0, 0))[0]:
+            history.counts[key] = n, n_correct
     return found
 
 
@@ -82,14 +102,14 @@ def latest(stats: Iterable[Row]) -> dict[str, Last]:
 def mastered(problems: Iterable[Record], histories: Mapping[str, History], threshold: float) -> dict[str, int]:
     """The problems to try again because their children are mastered, and how many children that were measured.
 
-    The last group of such a problem was all wrong, and every measured child (a problem with its id as `parent_id`, at
+    Such a problem was too hard at its last try, and every measured child (a problem with its id as `parent_id`, at
     least one) has a last pass rate of `threshold` or more, from a policy no older than the one that failed: so a
     problem that fails again waits until its children were measured once more.
     """
     children: dict[str, list[Last]] = {}
     for record in problems:
         parent, child = histories.get(record.get("parent_id", "")), histories.get(record["problem_id"])
-        if parent is not None and parent.last.all_wrong and child is not None and child.last.n:
+        if parent is not None and parent.last.outcome == "too_hard" and child is not None and child.last.n:
             children.setdefault(record["parent_id"], []).append(child.last)
     return {
         parent: len(measured)

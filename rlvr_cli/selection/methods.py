@@ -119,9 +119,9 @@ def never_give_up(classes: Classes, shares: Shares, batch: int, evidence: Eviden
     """Problems that were tried and never solved come back first, up to `unsolved_cap` of the batch.
 
     Among them those whose children are mastered are first, then the least recently tried. The cap is whole slots,
-    rounded down, dealt to the classes by their shares; a batch that only more unsolved problems could fill stays
-    short. The others follow as in `frontier`. Problems solved every time at their last try rest until step
-    last try + `rest`: one is taken sooner only where the batch cannot be filled otherwise.
+    rounded down, dealt by their shares to the classes that hold unsolved problems; a batch that only more unsolved
+    problems could fill stays short. The others follow as in `frontier`. Problems solved every time at their last try
+    rest until step last try + `rest`: one is taken sooner only where the batch cannot be filled otherwise.
     """
 
     def unsolved(name: str) -> bool:
@@ -130,7 +130,7 @@ def never_give_up(classes: Classes, shares: Shares, batch: int, evidence: Eviden
 
     def rests(name: str) -> bool:
         last = evidence.last(name)
-        return last is not None and last.all_right and evidence.step < last.step + evidence.tuning.rest
+        return last is not None and last.outcome == "too_easy" and evidence.step < last.step + evidence.tuning.rest
 
     def why(name: str) -> str:
         if unsolved(name):
@@ -140,7 +140,7 @@ def never_give_up(classes: Classes, shares: Shares, batch: int, evidence: Eviden
         return resting + _why(name, evidence)
 
     cap = math.floor(Fraction(repr(evidence.tuning.unsolved_cap)) * batch)
-    allowed = apportion(cap, shares)
+    allowed = apportion(cap, shares, {name: sum(map(unsolved, members)) for name, members in classes.items()})
     queues: dict[str, list[str]] = {}
     spare: dict[str, list[str]] = {}
     for name, members in classes.items():

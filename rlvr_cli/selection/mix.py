@@ -48,8 +48,9 @@ def names_an_operator(name: str) -> bool:
 def classes_of(problems: Iterable[Record], shares: Shares, histories: Mapping[str, History]) -> dict[str, list[str]]:
     """The sorted problem_ids of each class of `shares`; a problem is in one class, the most specific that is named.
 
-    From most to least specific: `frontier` (the last group was mixed), the operator that made it, `generation-N`,
-    `children` (generation 1 or more), `problems` (generation 0 or absent). Classes that are not named get nothing.
+    From most to least specific: `frontier` (in the band, see `Last.outcome`), the operator that made it,
+    `generation-N`, `children` (generation 1 or more), `problems` (generation 0 or absent). Classes that are not named
+    get nothing.
     """
     classes: dict[str, list[str]] = {name: [] for name in shares}
     for record in problems:
@@ -61,7 +62,7 @@ def classes_of(problems: Iterable[Record], shares: Shares, histories: Mapping[st
 
 
 def _fitting(record: Record, history: History | None) -> Iterable[str]:
-    if history is not None and history.last.mixed:
+    if history is not None and history.last.outcome == "in_band":
         yield "frontier"
     if names_an_operator(operator := record.get("operator", "problems")):
         yield operator

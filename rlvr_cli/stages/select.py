@@ -1,15 +1,23 @@
 """The batch of step T: which problems get the next rollouts, and why."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from rlvr_cli.errors import RecordError
-from rlvr_cli.records import Record, check_columns, check_problem, problem_id
-from rlvr_cli.selection.history import Last, latest, mastered, read_history
+from rlvr_cli.records import Record, check_problem, problem_id
+from rlvr_cli.selection.history import mastered, read_history
 from rlvr_cli.selection.methods import DEFAULT, METHODS, Evidence, Tuning
 from rlvr_cli.selection.mix import Shares, classes_of
 
-__all__ = ["Last", "check_choosable", "check_stats", "latest", "select"]
+
+@dataclass
+class Pool:
+    """What there was to choose from: problems by outcome of their last row, `untried` too, and by class of the mix."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    classes: Counter[str] = field(default_factory=Counter)
 
 
 def check_choosable(record: Record) -> None:
@@ -17,16 +25,6 @@ def check_choosable(record: Record) -> None:
     check_problem(record)
     if "n_correct" in record:
         raise RecordError(f"{record.where}: is a row of statistics; give it as --stats, and the problems as input")
-
-
-def check_stats(record: Record) -> None:
-    """A row of statistics, as `rlvr bucketize` writes them."""
-    check_columns(record, required=("problem_id", "n", "n_correct"), remedy="give the output of rlvr bucketize")
-    mixed = record.get("groups_mixed", 0)
-    if type(mixed) is not int or not 0 <= record["n_correct"] <= record["n"]:
-        raise RecordError(
-            f"{record.where}: n, n_correct and groups_mixed are no counts; give the output of rlvr bucketize"
-        )
 
 
 def select(
@@ -39,6 +37,7 @@ def select(
     stats: Iterable[Record] = (),
     mix: Shares | None = None,
     tuning: Tuning = DEFAULT,
+    pool: Pool | None = None,
 ) -> Iterator[Record]:
     """The problems of step `step` (from 0), each with the `select_reason` it was taken for.
 
@@ -47,7 +46,7 @@ def select(
 
     With a `mix` (`parse_mix`) the slots of the batch go to classes of problems (`classes_of`) by their shares, what a
     class cannot fill goes to the others (`apportion`), and within a class the method chooses. The reason is
-    `METHOD: why`, and `CLASS/METHOD: why` with a mix.
+    `METHOD: why`, and `CLASS/METHOD: why` with a mix. `pool` is counted into.
 
     Raises RecordError for a problem_id that is there twice.
     """
@@ -59,10 +58,12 @@ def select(
         return
     histories = read_history(stats)
     evidence = Evidence(step, seed, histories, mastered(known.values(), histories, tuning.mastery), tuning)
-    if mix is None:
-        chosen = METHODS[method]({"": sorted(known)}, {"": Fraction(1)}, batch, evidence)
-    else:
-        chosen = METHODS[method](classes_of(known.values(), mix, histories), mix, batch, evidence)
+    shares = {"": Fraction(1)} if mix is None else mix
+    classes = {"": sorted(known)} if mix is None else classes_of(known.values(), mix, histories)
+    if pool is not None:
+        pool.classes.update({name: len(members) for name, members in classes.items()})
+        pool.outcomes.update((name in histories and histories[name].last.outcome) or "untried" for name in known)
+    chosen = METHODS[method](classes, shares, batch, evidence)
     for group, picked in chosen.items():
         label = f"{group}/{method}" if group else method
         for name, why in picked:

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 
 from rlvr_cli.errors import RecordError
 from rlvr_cli.records import Record, check_problem, derived_seed, problem_id
-from rlvr_cli.selection.history import Last, latest
-from rlvr_cli.stages.select import check_stats
+from rlvr_cli.selection.history import Last, Outcome, check_stats, latest
 from rlvr_cli.synthesis import lineage
 from rlvr_cli.synthesis.chains import OPERATORS, program
 from rlvr_cli.synthesis.gates import Gates
 from rlvr_cli.tiny.chains import Chain, render_derivation, solve
 
-KINDS = {"all_wrong": "easier", "all_right": "harder", "mixed": "sibling"}  # outcome -> what such a problem gets
+KINDS: dict[Outcome, str] = {"too_hard": "easier", "too_easy": "harder", "in_band": "sibling"}  # what each one gets
 LEFT_OUT = ("unmeasured", "no_program", "max_generation", "not_asked", "exhausted")
 MEASURED = 2  # samples; one alone is always all wrong or all right
 DRAWS = 16  # of one operator for one child, before the next operator has its turn
@@ -50,7 +49,7 @@ class Report:
 class _Parent:
     record: Record
     chain: Chain
-    outcome: str
+    outcome: Outcome
     step: int  # the policy's, at the last measurement
     children: int  # so far, those of earlier runs included
     spent: bool = False  # the last call for a child gave none
@@ -64,11 +63,6 @@ def check_measured(record: Record) -> None:
         raise RecordError(f"{record.where}: generation is {record['generation']}, expected 0 or more")
 
 
-def outcome(last: Last) -> str:
-    """`all_wrong`, `all_right`, or `mixed`: in the band."""
-    return "all_wrong" if last.all_wrong else "all_right" if last.all_right else "mixed"
-
-
 def synthesize(
     rows: Iterable[Record],
     plan: Plan,
@@ -79,20 +73,21 @@ def synthesize(
 ) -> Iterator[Record]:
     """New problems out of measured ones, with lineage: all problems are held in memory.
 
-    `rows` are statistics; of each problem the last one counts (`selection.history.latest`). A problem that was all
-    wrong gets easier children, one that was all right harder ones, a mixed one siblings. Children that were measured
-    are problems like any other, so that what missed the band is the parent of the next generation, up to
-    `plan.max_generation`.
+    `rows` are statistics; of each problem the last one counts (`selection.history.latest`). A problem that is
+    too hard gets easier children, one that is too easy harder ones, one in the band siblings (`Last.outcome`). Children
+    that were measured are problems like any other, so that what missed the band is the parent of the next generation,
+    up to `plan.max_generation`.
 
     Each parent has its turn in rounds of one child. Those with the fewest children so far (in `rows` and `known` too)
     come first, ties fall in a derived order. A child's operators take turns as well; each is drawn up to DRAWS times
-    until the gates let a candidate pass. The draws are seeded by (seed, problem, policy step, operator, index, draw):
-    they depend on no order, and another measurement gives other children. `known` and `avoid` are problems for the
-    gates: no copy of the one, no overlap with the other.
+    until the gates let a candidate pass. The draws are seeded by (seed, problem, policy step, operator, number of the
+    problem's children so far, draw): another measurement gives other children, and so does another call that knows of
+    the first one's. The order of `rows` matters only where a problem has several at its last step: the later one
+    counts. `known` and `avoid` are problems for the gates: no copy of the one, no overlap with the other.
     """
     report = Report() if report is None else report
     measured, last = _measured(rows)
-    outcomes = {name: outcome(found) for name, found in last.items() if found.n >= MEASURED}
+    outcomes = {name: found.outcome for name, found in last.items() if found.outcome and found.n >= MEASURED}
     report.outcomes.update(outcomes.values())
     born: dict[str, set[str]] = {}  # parent -> its children
     for record in itertools.chain(measured.values(), known):
@@ -106,16 +101,16 @@ def synthesize(
         _Parent(measured[name], steps, outcomes[name], last[name].step, len(born.get(name, ())))
         for name, steps in _programs(measured, outcomes, plan, report)
     ]
-    partners = [parent for parent in parents if parent.outcome == "all_right"]
-    for index in range(plan.children):
+    partners = [parent for parent in parents if parent.outcome == "too_easy"]
+    for turn in range(plan.children):
         parents = sorted((parent for parent in parents if not parent.spent), key=lambda parent: parent.children)
         for parent in parents:
             if plan.count and report.operators.total() == plan.count:
                 return
-            made = _child(parent, index, partners, plan, gates, report)
+            made = _child(parent, partners, plan, gates, report)
             if made is None:
                 parent.spent = True
-                if not index:
+                if not turn:
                     report.left_out["exhausted"] += 1
                 continue
             parent.children += 1
@@ -139,7 +134,7 @@ def _measured(rows: Iterable[Record]) -> tuple[dict[str, Record], dict[str, Last
 
 
 def _programs(
-    measured: dict[str, Record], outcomes: dict[str, str], plan: Plan, report: Report
+    measured: dict[str, Record], outcomes: dict[str, Outcome], plan: Plan, report: Report
 ) -> Iterator[tuple[str, Chain]]:
     """The problems that may get children, with their programs, in an order derived from the seed."""
     asked = {OPERATORS[name].kind for name in plan.operators}
@@ -157,18 +152,17 @@ def _programs(
             yield name, found
 
 
-def _child(
-    parent: _Parent, index: int, partners: list[_Parent], plan: Plan, gates: Gates, report: Report
-) -> Record | None:
-    """The parent's child of this index, the first candidate that passes the gates; None when no draw gives one."""
+def _child(parent: _Parent, partners: list[_Parent], plan: Plan, gates: Gates, report: Report) -> Record | None:
+    """The parent's next child, the first candidate that passes the gates; None when no draw gives one."""
     name = problem_id(parent.record)
     operators = [operator for operator in plan.operators if OPERATORS[operator].kind == KINDS[parent.outcome]]
     random.Random(derived_seed("synthesize", plan.seed, "operators", name, parent.step)).shuffle(operators)
     refused: set[str] = set()
     for place in range(len(operators)):
-        operator = operators[(index + place) % len(operators)]
+        operator = operators[(parent.children + place) % len(operators)]
         for draw in range(DRAWS):
-            rng = random.Random(derived_seed("synthesize", plan.seed, name, parent.step, operator, index, draw))
+            purpose = "synthesize", plan.seed, name, parent.step, operator, parent.children, draw
+            rng = random.Random(derived_seed(*purpose))
             candidate, solution = _candidate(parent, operator, partners, rng)
             if candidate is None or problem_id(candidate) in refused:
                 continue

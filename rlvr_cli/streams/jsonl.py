@@ -81,7 +81,7 @@ def read_json(lines: Iterable[bytes], name: str) -> Iterator[Record | BadLine]:
             yield from read(text.splitlines(), name)
         return
     for number, item in enumerate(value if isinstance(value, list) else [value], start=1):
-        yield _record(item, f"{name}:{number}", text)
+        yield _record(item, f"{name}:{number}")
 
 
 def _value(text: bytes) -> Any:
@@ -99,9 +99,10 @@ def _parse(line: bytes, where: str) -> Record | BadLine:
     return _record(value, where, line)
 
 
-def _record(value: Any, where: str, text: bytes) -> Record | BadLine:
+def _record(value: Any, where: str, text: bytes | None = None) -> Record | BadLine:
     if not isinstance(value, dict):
-        return BadLine(where, "is JSON but no object; a record is one object a line", text.decode())
+        shown = dumps(value) if text is None else text
+        return BadLine(where, "is JSON but no object; a record is one object a line", shown.decode())
     return Record({key: item for key, item in value.items() if item is not None}, where)
 
 

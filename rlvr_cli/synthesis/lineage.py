@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlvr_cli.records import Record, problem_id
+from rlvr_cli.selection.history import OUTCOMES, Outcome
 from rlvr_cli.tiny.chains import Chain, digits, render_prompt, solve
 
-OUTCOMES = {"all_wrong": "too_hard", "mixed": "in_band", "all_right": "too_easy"}
-COLUMNS = ("children", "new", "measured", *OUTCOMES.values())
+COLUMNS = ("children", "new", "measured", *OUTCOMES)
 
 
 def generation(record: Mapping[str, Any]) -> int:
@@ -49,14 +49,14 @@ class Account:
     operators: dict[str, Counter[str]] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
 
-    def add(self, record: Record, outcome: str | None = None, new: bool = False) -> None:
-        """Count a child, once; a problem that was given is none. `outcome`: a key of OUTCOMES, None if not measured."""
+    def add(self, record: Record, outcome: Outcome | None = None, new: bool = False) -> None:
+        """Count a child, once; a problem that was given is none. `outcome` is None for one that was not measured."""
         if not generation(record) or problem_id(record) in self._seen:
             return
         self._seen.add(problem_id(record))
         found = {"children": 1, "new": int(new), "measured": int(outcome is not None)}
         if outcome is not None:
-            found[OUTCOMES[outcome]] = 1
+            found[outcome] = 1
         self.generations.setdefault(generation(record), Counter()).update(found)
         self.operators.setdefault(record.get("operator", "unknown"), Counter()).update(found)
 

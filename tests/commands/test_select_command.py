@@ -187,11 +187,14 @@ def test_a_mix_is_told_by_class(pool, tmp_path):
         *("--mix", "problems=0.4,children=0.4,frontier=0.2", "--metrics", metrics),
     )
     assert done.stderr == (
+        "rlvr select: of all: 2 too hard, 2 in band, 2 too easy, 4 untried\n"
         "rlvr select: 5 problems for step 2: 3 untried, 1 children mastered, 1 last group mixed; "
-        "problems 2, children 2, frontier 1\n"
+        "problems 2 of 5, children 2 of 3, frontier 1 of 2\n"
     )
     [line] = records(metrics.read_text())
     assert line["classes"] == {"problems": 2, "children": 2, "frontier": 1}
+    assert line["class_sizes"] == {"problems": 5, "children": 3, "frontier": 2}
+    assert line["outcomes"] == {"too_hard": 2, "in_band": 2, "too_easy": 2, "untried": 4}
     assert {record["select_reason"].partition("/")[0] for record in records(done.stdout)} == set(line["classes"])
 
 
@@ -200,8 +203,11 @@ def test_the_measured_band_as_a_command(pool, tmp_path):
     assert sorted(record["problem_id"] for record in records(done.stdout)) == ["a1", "c"]
     assert done.stderr == (
         "rlvr select: --batch is 100000, and the classes of --mix have 2 problems: all are chosen\n"
-        "rlvr select: 2 problems for step 0: 2 last group mixed; frontier 2\n"
+        "rlvr select: of all: 2 too hard, 2 in band, 2 too easy, 4 untried\n"
+        "rlvr select: 2 problems for step 0: 2 last group mixed; frontier 2 of 2\n"
     )
+    cut = rlvr("select", pool, "--stats", tmp_path / "measured.jsonl", "--mix", "frontier=1", "--batch", 1)
+    assert cut.stderr.endswith("; frontier 1 of 2\n")
     none = rlvr("select", pool, "--mix", "frontier=1")
     assert (none.returncode, none.stdout) == (0, "")
     assert "no problem is in a class of --mix (frontier)" in none.stderr
@@ -209,7 +215,20 @@ def test_the_measured_band_as_a_command(pool, tmp_path):
 
 def test_a_mix_before_any_synthesis_makes_no_noise(problems):
     done = rlvr("select", problems, "--batch", 4, "--mix", "problems=0.2,drop-step=0.3,frontier=0.5")
-    assert done.stderr == "rlvr select: 4 problems for step 0: 4 untried; problems 4, drop-step 0, frontier 0\n"
+    assert done.stderr == (
+        "rlvr select: of all: 0 too hard, 0 in band, 0 too easy, 6 untried\n"
+        "rlvr select: 4 problems for step 0: 4 untried; problems 4 of 6, drop-step 0 of 0, frontier 0 of 0\n"
+    )
+
+
+@pytest.mark.parametrize("step", [0, 3])
+def test_a_misspelled_class_is_warned_of_before_any_synthesis(problems, stats, step):
+    done = rlvr("select", problems, "--stats", stats, "--step", step, "--batch", 4, "--mix", "fronteir=.5,problems=.5")
+    assert (
+        "warning: --mix names fronteir, and no problem has that operator; "
+        "there are only frontier, generation-N, children and problems\n"
+    ) in done.stderr
+    assert "of all" not in done.stderr  # the band is counted where frontier is named
 
 
 def test_an_operator_that_made_nothing_is_warned_of(pool):

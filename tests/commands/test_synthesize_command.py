@@ -7,6 +7,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+from chain_evaluator import answer_of
 
 from rlvr_cli.tiny.problems import generate
 
@@ -32,22 +33,6 @@ def shell(command, cwd):
 
 def records(content):
     return [orjson.loads(line) for line in content.splitlines()]
-
-
-def answer_of(prompt):
-    """The prompt's words, carried out one by one on two digits: no code of the package."""
-    value = "".join(prompt.split()[1:3])
-    for step in prompt.removesuffix(" . =>").split(" . ")[1:]:
-        match step.split()[1:]:
-            case ["flip"]:
-                value = value[::-1]
-            case ["nines"]:
-                value = f"{99 - int(value):02d}"
-            case ["double"]:
-                value = f"{2 * int(value) % 100:02d}"
-            case [sign, digit]:
-                value = f"{(int(value) + int(sign + digit)) % 100:02d}"
-    return " ".join(value)
 
 
 def statistics(path, n_correct=0, problems=TRAP[80:400:20], **columns):
@@ -94,7 +79,7 @@ def test_the_pipe_from_bucketize_gives_children_over_generations(work):
 def test_the_account_tells_how_the_children_turned_out(work):
     first, second = records((work / "metrics.jsonl").read_bytes())
     assert (first["problems"], first["children"]) == (24, 48)
-    assert first["all_wrong"] + first["all_right"] + first["mixed"] == 24
+    assert first["too_hard"] + first["in_band"] + first["too_easy"] == 24
     assert sum(first["children_by_operator"].values()) == 48
     assert first["generations"]["1"]["measured"] == 0
     outcomes = second["generations"]["1"]
@@ -150,7 +135,8 @@ def test_the_options_bound_what_is_made(tmp_path):
 def test_the_gates_follow_their_options_and_are_counted(tmp_path):
     statistics(tmp_path / "stats.jsonl", problems=TRAP[80::4])
     first = rlvr("synthesize", tmp_path / "stats.jsonl").stdout
-    (tmp_path / "children.jsonl").write_bytes(first)
+    strangers = [{name: child[name] for name in ("prompt", "answer", "verifier")} for child in records(first)]
+    (tmp_path / "children.jsonl").write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in strangers))
 
     def refused(*options):
         rlvr("synthesize", tmp_path / "stats.jsonl", "--metrics", tmp_path / "metrics.jsonl", *options)
@@ -173,12 +159,17 @@ def test_what_gets_no_child_is_told(tmp_path):
     done = rlvr("synthesize", "-", "--operators", "easier", given=given)
     assert done.stdout == b""
     assert done.stderr.decode().splitlines() == [
-        "rlvr synthesize: 2 measured problems: 1 all wrong, 1 all right, 0 mixed",
+        "rlvr synthesize: 2 measured problems: 1 too hard, 1 too easy, 0 in band",
         "rlvr synthesize: 1 problem with fewer than two judged samples: no child",
         "rlvr synthesize: 1 problem outside the domains that have operators: no child",
         "rlvr synthesize: 1 problem of a kind that --operators leaves out: no child",
         "rlvr synthesize: 0 children",
     ]
+
+
+def test_the_help_names_the_command_of_the_last_gate():
+    told = " ".join(rlvr("synthesize", "--help").stdout.decode().replace("│", " ").split())
+    assert "rlvr select CHILDREN --stats STATS --mix frontier=1" in told
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,10 @@ def test_other_columns_pass_and_the_users_verifier_wins() -> None:
     assert problem(Record({**SHELLS, "verifier": "numeric"}))["verifier"] == "numeric"
 
 
+def test_a_solution_that_says_the_same_is_kept() -> None:
+    assert problem(Record({**SHELLS, "solution": SHELLS["answer"]})) == problem(Record(SHELLS))
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -57,6 +61,7 @@ def test_other_columns_pass_and_the_users_verifier_wins() -> None:
         ({"answer": "so\n####"}, "a.jsonl:7: answer is '', expected a number"),
         ({"verifier": "judge"}, "a.jsonl:7: verifier: no verifier 'judge'; there are "),
         ({"verifier": "os:system"}, "a.jsonl:7: verifier: os:system: data cannot name your own code"),
+        ({"solution": "42 shells"}, "a.jsonl:7: solution is there, and answer becomes it; rename it or leave it out"),
         ({"reward": 1.0}, "a.jsonl:7: reward is a column that rlvr writes itself; rename it or leave it out"),
         ({"image": {"path": "x.png"}}, "a.jsonl:7: image is there, and a policy is asked in text alone"),
         ({"problem_id": 5}, "a.jsonl:7: problem_id is 5, expected a string"),

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlvr_cli.errors import RecordError
 from rlvr_cli.records import Record
-from rlvr_cli.selection.history import latest, mastered, read_history
+from rlvr_cli.selection.history import OUTCOMES, check_stats, latest, mastered, read_history
 
 
 def row(problem, c, n=8, step=0, **columns):
@@ -46,6 +47,12 @@ def test_the_same_row_twice_counts_once_and_the_whole_stands_for_its_part():
         assert history.tried() == 8
 
 
+def test_of_rows_of_one_size_and_key_the_later_counts():
+    wrong, right = row("a", 0), row("a", 8)
+    assert read_history([right, wrong])["a"].decayed(0, 1) == (0, 8)
+    assert read_history([wrong, right])["a"].decayed(0, 1) == (8, 0)
+
+
 @pytest.mark.parametrize("other", [{"policy_id": "v"}, {"temperature": 0.5}, {"policy_step": 1}])
 def test_rows_of_another_policy_sampling_or_step_count_too(other):
     assert read_history([row("a", 2), row("a", 2) | other])["a"].decayed(0, 1) == (4, 12)
@@ -57,13 +64,27 @@ def test_the_last_row_is_of_the_largest_step_and_the_later_of_equals():
     assert read_history([row("a", 1, step=1), row("a", 0, step=4)])["a"].solved
 
 
-def test_partial_rewards_make_no_group_all_wrong_or_all_right():
-    assert latest([row("a", 0)])["a"].all_wrong
-    assert latest([row("a", 8)])["a"].all_right
-    assert not latest([row("a", 0, groups_mixed=1)])["a"].all_wrong
-    assert not latest([row("a", 8, groups_mixed=1)])["a"].all_right
-    assert not latest([row("a", 0, n=0)])["a"].all_wrong
-    assert not latest([row("a", 0, n=0)])["a"].all_right
+@pytest.mark.parametrize(
+    ("measured", "outcome"),
+    [
+        (row("a", 0), "too_hard"),
+        (row("a", 8), "too_easy"),
+        (row("a", 3), "in_band"),
+        (row("a", 0, groups_mixed=1), "in_band"),  # partial rewards that differ
+        (row("a", 8, groups_mixed=1), "in_band"),
+        (row("a", 4, groups_mixed=0), "in_band"),  # one group all wrong and one all right
+        (row("a", 0, n=0), None),
+    ],
+)
+def test_the_outcome_of_the_last_row(measured, outcome):
+    assert latest([measured])["a"].outcome == outcome
+    assert outcome in (*OUTCOMES, None)
+
+
+def test_rows_that_are_no_statistics_are_refused():
+    with pytest.raises(RecordError) as refused:
+        check_stats(Record({"problem_id": "a", "reward": 1.0}, "scored.jsonl:3"))
+    assert str(refused.value) == "scored.jsonl:3: n is missing; give the output of rlvr bucketize"
 
 
 POOL = [Record({"problem_id": name}) for name in ("parent", "other")] + [

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from rlvr_cli.difficulty.estimators import signal_chance
 from rlvr_cli.records import Record
+from rlvr_cli.selection.history import read_history
 from rlvr_cli.selection.methods import METHODS, Tuning
-from rlvr_cli.selection.mix import parse_mix
+from rlvr_cli.selection.mix import classes_of, parse_mix
 from rlvr_cli.stages.select import select
 
 INFORMED = [method for method in METHODS if method != "uniform"]
@@ -205,8 +206,22 @@ def test_the_cap_holds_over_all_classes(kinds, batch, cap, mix):
     rows = [row(f"{i:02}", c) for i, (_, c) in enumerate(kinds) if c is not None]
     found = chosen("never-give-up", pool, rows, batch, unsolved_cap=cap, mix=mix)
     unsolved = [name for name in found if kinds[int(name)][1] == 0]
-    assert len(unsolved) <= math.floor(min(batch, len(pool)) * cap + 1e-9)
+    bound = math.floor(min(batch, len(pool)) * cap + 1e-9)
+    assert len(unsolved) <= bound
     assert all("unsolved" in found[name] for name in unsolved)
+    classes = classes_of(pool, parse_mix(mix), read_history(rows)) if mix else {"": [r["problem_id"] for r in pool]}
+    waiting = {name: {i for i in names if kinds[int(i)][1] == 0} for name, names in classes.items()}
+    if len(unsolved) < min(bound, sum(map(len, waiting.values()))):
+        for name, names in waiting.items():  # then the slots of each class that has more are all taken by such
+            assert names <= set(unsolved) or not set(classes[name]) & set(found) - set(unsolved)
+
+
+@pytest.mark.parametrize("mix", [None, "frontier=0.5,problems=0.5", "frontier=0.6,children=0.1,problems=0.3"])
+def test_no_part_of_the_cap_is_lost_on_a_class_without_unsolved_problems(mix):
+    rows = [row(name, 0) for name in LOST] + [row(name, 4) for name in FINE]
+    found = chosen("never-give-up", LOST + FINE, rows, 32, mix=mix)
+    assert len(found) == 32
+    assert sum(name in LOST for name in found) == 8
 
 
 # --- mastery -----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from rlvr_cli.records import Record
 from rlvr_cli.selection.history import read_history
 from rlvr_cli.selection.methods import METHODS
 from rlvr_cli.selection.mix import classes_of, parse_mix
-from rlvr_cli.stages.select import check_stats, select
+from rlvr_cli.stages.select import Pool, select
 
 
 def problems(*names):
@@ -137,12 +137,6 @@ def test_an_unknown_method_is_refused():
         list(select(problems("a"), step=0, batch=1, method="best", seed=0))
 
 
-def test_rows_that_are_no_statistics_are_refused():
-    with pytest.raises(RecordError) as refused:
-        check_stats(Record({"problem_id": "a", "reward": 1.0}, "scored.jsonl:3"))
-    assert str(refused.value) == "scored.jsonl:3: n is missing; give the output of rlvr bucketize"
-
-
 # --- shares of a batch -------------------------------------------------------------------------------------------
 
 POOL = [
@@ -182,6 +176,19 @@ def test_before_any_synthesis_all_slots_go_to_the_problems():
 def test_the_frontier_alone_is_the_measured_band():
     rows = [stats("c0", 0), stats("c1", 3), stats("c2", 8), stats("p1", 7)]
     assert sorted(name for name, _ in mixed(POOL, "frontier=1", 100000, rows=rows)) == ["c1", "p1"]
+
+
+def test_the_band_holds_one_group_all_wrong_with_one_all_right():
+    assert [name for name, _ in mixed(POOL, "frontier=1", 8, rows=[stats("c1", 4, groups_mixed=0)])] == ["c1"]
+
+
+def test_what_there_was_to_choose_from_is_counted():
+    rows = [stats("c0", 0), stats("c1", 3), stats("c2", 8), stats("p1", 7), stats("p2", 0, n=0), stats("gone", 3)]
+    pool = Pool()
+    shares = parse_mix("frontier=0.5,children=0.5")
+    list(select(POOL, step=1, batch=1, method="frontier", seed=0, stats=rows, mix=shares, pool=pool))
+    assert pool.outcomes == {"too_hard": 1, "in_band": 2, "too_easy": 1, "untried": 4}
+    assert pool.classes == {"frontier": 2, "children": 3}
 
 
 def test_classes_that_are_not_named_get_nothing():

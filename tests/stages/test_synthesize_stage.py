@@ -4,40 +4,21 @@ import random
 from collections import Counter
 
 import pytest
+from chain_evaluator import answer_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvr_cli.errors import RecordError
 from rlvr_cli.records import Record
-from rlvr_cli.selection.history import Last
-from rlvr_cli.stages.synthesize import KINDS, Plan, Report, check_measured, outcome, synthesize
+from rlvr_cli.selection.history import OUTCOMES
+from rlvr_cli.stages.synthesize import KINDS, Plan, Report, check_measured, synthesize
 from rlvr_cli.synthesis.chains import OPERATORS
-from rlvr_cli.synthesis.gates import Gates
+from rlvr_cli.synthesis.gates import NGRAM, Gates, grams, words
 from rlvr_cli.tiny.problems import generate
 
 EASIER = ("drop-step", "drop-half", "ease-step", "cut")
 HARDER = ("add-step", "compose")
 SIBLING = ("renumber", "reorder")
-
-
-def answer_of(prompt):
-    """An evaluator that shares no code with the package: the prompt's words, carried out one by one on two digits."""
-    value = "".join(prompt.split()[1:3])
-    for letter, step in zip("ABCDEFGHIJKLMNOPQRST", prompt.split(" . ")[1:], strict=False):
-        if step == "=>":
-            break
-        label, op, *operand = step.removesuffix(" . =>").split()
-        assert label == f"{letter}:"
-        if op == "flip":
-            value = value[1] + value[0]
-        elif op == "nines":
-            value = "".join(str(9 - int(digit)) for digit in value)
-        elif op == "double":
-            value = f"{int(value) + int(value):03d}"[-2:]
-        else:
-            assert op in ("+", "-")
-            value = f"{100 + int(value) + int(op + operand[0]):03d}"[-2:]
-    return " ".join(value)
 
 
 def hard_steps(record):
@@ -90,21 +71,28 @@ def test_what_a_problem_gets_depends_on_how_it_was_solved(n_correct, kind, opera
 
 
 def test_every_outcome_has_operators():
+    assert set(KINDS) == set(OUTCOMES)
     assert set(KINDS.values()) == {found.kind for found in OPERATORS.values()}
 
 
-def test_a_group_between_all_wrong_and_all_right_is_mixed():
-    assert outcome(Last(0, 8, 0, False)) == "all_wrong"
-    assert outcome(Last(0, 8, 8, False)) == "all_right"
-    assert outcome(Last(0, 8, 3, True)) == "mixed"
-    assert outcome(Last(0, 8, 4, False)) == "mixed"  # one group all wrong and one all right
-    assert outcome(Last(0, 8, 8, True)) == "mixed"  # partial rewards that differ
+def test_one_group_all_wrong_and_one_all_right_is_in_the_band():
+    report = Report()
+    [child] = made([measured(problem(["flip", "nines"]), 4, groups_mixed=0)], report, children=1)
+    assert OPERATORS[child["operator"]].kind == "sibling"
+    assert report.outcomes == {"in_band": 1}
 
 
 def test_the_last_measurement_counts():
     record = problem(["+ 1", "flip", "nines"])
     rows = [measured(record, 8, step=2), measured(record, 0, step=7), measured(record, 3, step=1)]
     assert {OPERATORS[child["operator"]].kind for child in made(rows)} == {"easier"}
+
+
+def test_of_two_rows_at_one_step_the_later_counts():
+    record = problem(["+ 1", "flip", "nines"])
+    rows = [measured(record, 8), measured(record, 0, temperature=0.5)]
+    for order, kind in ((rows, "easier"), (rows[::-1], "harder")):
+        assert {OPERATORS[child["operator"]].kind for child in made(order, operators=(*EASIER, "add-step"))} == {kind}
 
 
 def test_every_answer_passes_the_evaluator_and_every_child_has_its_lineage():
@@ -216,6 +204,23 @@ def test_the_same_call_with_the_children_known_gives_fresh_ones():
     assert not set(texts(first)) & set(texts(second))
 
 
+def test_call_after_call_on_one_measurement_goes_on():
+    rows = [measured(problem(["flip", "+ 1", "nines"]), 3)]
+    known = []
+    for _ in range(25):
+        [child] = made(rows, known=known, operators=("renumber",), children=1)
+        known.append(child)
+    assert len(set(texts(known))) == 25
+
+
+def test_a_problem_uses_its_operators_in_turn_from_call_to_call():
+    rows = [measured(problem(["flip", "+ 1", "nines", "+ 2", "flip", "- 3", "nines"]), 0)]
+    known = []
+    for _ in range(4):
+        known += made(rows, known=known, children=1)
+    assert {child["operator"] for child in known} == set(EASIER)
+
+
 def test_a_problem_that_can_give_no_more_is_exhausted():
     row = measured(problem(["flip", "nines"]), 0)
     report = Report()
@@ -249,7 +254,7 @@ def test_only_the_operators_asked_for_are_used():
     report = Report()
     children = made(MIX, report, operators=("cut", "add-step"))
     assert {child["operator"] for child in children} == {"cut", "add-step"}
-    assert report.left_out["not_asked"] == report.outcomes["mixed"] > 0
+    assert report.left_out["not_asked"] == report.outcomes["in_band"] > 0
     assert made(MIX, operators=("add-step", "cut")) == children
 
 
@@ -268,7 +273,7 @@ def test_what_is_not_known_or_has_no_program_gets_no_child_and_is_counted():
     ]
     assert made(rows, report) == []
     assert report.left_out == {"unmeasured": 2, "no_program": 2}
-    assert report.outcomes == {"all_wrong": 2}
+    assert report.outcomes == {"too_hard": 2}
 
 
 def test_composition_takes_no_partner_of_a_later_generation():
@@ -317,6 +322,16 @@ def test_the_gates_lose_little_of_the_embedded_domain_by_default():
     assert len(children) == 800
     assert report.refused["near_copy"] + report.refused["evaluation"] <= 8
     assert not report.left_out
+
+
+def test_chance_makes_single_8_grams_common_and_half_of_them_rare():
+    """Why --overlap is a share: the numbers in synthesis/gates.py."""
+    evaluation = [grams(words(record["prompt"]), NGRAM) for record in EVAL]
+    shares = []
+    for child in made([measured(record, 0) for record in TRAP]):
+        own = grams(words(child["prompt"]), NGRAM)
+        shares.append(max(len(own & other) / min(len(own), len(other)) for other in evaluation))
+    assert (len(shares), sum(share > 0 for share in shares), max(shares)) == (800, 137, pytest.approx(4 / 9))
 
 
 def test_the_children_of_one_problem_are_drawn_apart():

@@ -95,6 +95,12 @@ def test_what_is_no_record_of_a_json_file_is_reported_where_it_stands(text: byte
     assert all(bad.reason.startswith(reason) for bad, (_, reason) in zip(found, places, strict=True))
 
 
+def test_a_bad_item_of_a_list_is_shown_alone() -> None:
+    text = b'[{"a": 1}, 5,\n ["x", 2]]'
+    found = [bad.text for bad in read_json(text.splitlines(keepends=True), "f.json") if isinstance(bad, BadLine)]
+    assert found == ["5", '["x",2]']
+
+
 def test_json_lines_of_a_json_file_are_streamed() -> None:
     def endless():
         while True:

@@ -119,6 +119,14 @@ def test_the_system_turn_is_no_part_of_a_problem():
     assert wording(chat("Be brief.")) == wording(chat("Reason.")) == words(PROSE)
 
 
+def test_a_brief_problem_of_the_evaluation_set_is_found_within_a_longer_one():
+    gates = gates_avoiding(prose("What is 3 plus 5?", "8"), overlap=1.0)
+    assert refusal(gates, "Here is a puzzle for you. What is 3 plus 5? Answer alone.", answer="8") == "evaluation"
+    assert refusal(gates, "Here is a puzzle for you. What is 3 plus 4? Answer alone.", answer="7") is None
+    assert refusal(gates, "3 plus 5") is None  # a part of it is no problem of the set
+    assert refusal(gates_avoiding(prose("?", "8")), "What is 3 plus 5?", answer="8") is None  # no words, no problem
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -187,4 +195,6 @@ def test_grams_of_a_short_text_are_the_text():
 
 def test_words_keep_what_tells_problems_apart():
     assert words("What is 5! + 3.5?") == ("what", "is", "5!", "+", "3.5")
+    assert words("What is .5 + 1?") != words("What is 5 + 1?")
+    assert words('He said: ".5, of course."') == ("he", "said", ".5", "of", "course")
     assert words(PROBLEM) == ("start", *"29", "a", "-", "4", "b", "flip", "c", "double", "=>")
