@@ -1,7 +1,7 @@
 # The loop on the embedded policy, on a bare CPU: problems that it cannot learn from in, a policy that solves some out.
 #
 #   make -j2 -f pipelines/demo.mk                        RUN=runs/demo; the evaluation runs beside the loop
-#   make -j2 -f pipelines/demo.mk STEPS=12 RUN=runs/longer
+#   make -j2 -f pipelines/demo.mk STEPS=10 RUN=runs/longer
 #   make -j2 -f pipelines/demo.mk BRANCHES=0 CHILDREN=0 RUN=runs/plain     without exploration and synthesis: GRPO
 #
 # A step: select -> rollout -> verify -> find-pivots -> resample -> verify -> train-step, and bucketize -> synthesize for
@@ -15,7 +15,7 @@ SHELL := bash
 RLVR ?= rlvr
 PYTHON ?= python3
 RUN ?= runs/demo
-STEPS ?= 8
+STEPS ?= 6
 SEED ?= 0
 PROBLEMS ?= tiny:trap tiny:deep
 EVAL ?= tiny:eval

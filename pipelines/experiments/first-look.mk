@@ -2,10 +2,11 @@
 #
 #   make -j2 -f pipelines/experiments/first-look.mk         3 seeds of 4 arms of 600 thousand tokens; about 50 minutes
 #   make -j2 -f pipelines/experiments/first-look.mk SEEDS=0 TOKENS=100000 RUNS=runs/glance
+#   make -j2 -f pipelines/experiments/first-look.mk demo                      the demo itself on 3 seeds
 #
 # Each run is pipelines/demo.mk with other settings, step after step until the tokens are spent: all that were sampled
-# for training count, those of failed and of dropped rollouts too. The table goes to $(RUNS)/first-look.md; what was
-# measured for this repository is first-look.md beside this file.
+# for training count, those of failed and of dropped rollouts too. The tables go to $(RUNS)/first-look.md and
+# $(RUNS)/demo.md; what was measured for this repository is first-look.md beside this file.
 
 SHELL := bash
 .SHELLFLAGS := -o pipefail -ec
@@ -48,3 +49,14 @@ $(RUNS)/$(1)/summary.json: $(RUNS)/base/scored.jsonl
 	done; $$(LOOP) RUN=$$(@D) SEED=$(notdir $(1)) $($(patsubst %/,%,$(dir $(1)))) STEPS=$$$$steps demo > $$(@D)/page.txt
 endef
 $(foreach run,$(runs),$(eval $(call ARM,$(run))))
+
+# --- the demo, seed by seed: with its own settings and buckets ---
+
+.PHONY: demo
+demo: $(SEEDS:%=$(RUNS)/demo/%/summary.json)
+	@$(PYTHON) $(HERE)first_look.py demo $^ | tee $(RUNS)/demo.md
+
+$(SEEDS:%=$(RUNS)/demo/%/summary.json):
+	@mkdir -p $(@D)
+	+@$(MAKE) --no-print-directory -f $(HERE)../demo.mk RLVR="$(RLVR)" PYTHON="$(PYTHON)" \
+		RUN=$(@D) SEED=$(notdir $(@D)) demo > $(@D)/page.txt

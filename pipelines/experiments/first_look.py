@@ -1,7 +1,8 @@
 """What the runs of first-look.mk found.
 
 first_look.py left RUN TOKENS STEPS    1 if another step would bring the run's first STEPS nearer to that many tokens
-first_look.py table RUNS ARM/SEED...   the table, as Markdown, of the runs in RUNS/ARM/SEED
+first_look.py table RUNS ARM/SEED...   the tables, as Markdown, of the runs in RUNS/ARM/SEED
+first_look.py demo SUMMARY...          the table of the demo's runs, by their summary.json
 """
 
 import sys
@@ -91,6 +92,16 @@ def table(runs: Path, names: list[str]) -> str:
     return "\n".join(text)
 
 
+def demo_table(summaries: list[dict[str, Any]]) -> str:
+    """pass@1 of each bucket before and after, and the gain; in brackets run by run."""
+    text = ["| bucket | before | after | gain |", "| --- | --- | --- | --- |"]
+    for bucket in BUCKETS:
+        before, after = ([run[when][bucket]["pass_at_1"] for run in summaries] for when in ("before", "after"))
+        gain = [last - first for first, last in zip(before, after, strict=True)]
+        text.append(f"| {bucket} | {cell(before, 3)} | {cell(after, 3)} | {cell(gain, 3)} |")
+    return "\n".join(text)
+
+
 def main() -> None:
     """Do what the first word says."""
     match sys.argv[1:]:
@@ -98,6 +109,8 @@ def main() -> None:
             print(steps_left(Path(run), int(budget), int(steps)))
         case ["table", runs, *names] if names:
             print(table(Path(runs), names))
+        case ["demo", *summaries] if summaries:
+            print(demo_table([orjson.loads(Path(name).read_bytes()) for name in summaries]))
         case _:
             sys.exit(__doc__)
 
