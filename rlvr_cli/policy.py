@@ -16,6 +16,7 @@ from rlvr_cli.errors import UserError
 TINY = Path(__file__).parent / "tiny" / "policy"
 CARD = "rlvr.json"
 OPTIMIZER = "rlvr-optimizer.pt"  # a name of our own: `optimizer.pt` is that of other trainers
+_GIVE = "give `tiny` or a local directory in Hugging Face form"
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,19 @@ class Policy:
     vocabulary: int | None
 
 
-def find(name: str) -> Policy:
-    """The policy behind `--model NAME`: `tiny` or a local directory. Raises UserError if there is none."""
+def locate(name: str) -> Path:
+    """The directory behind `--model NAME`: `tiny` or a local one. Raises UserError if there is none."""
     path = TINY if name == "tiny" else Path(name)
+    if not path.is_dir():
+        raise UserError(f"model {name}: is no directory; {_GIVE}")
+    return path
+
+
+def find(name: str) -> Policy:
+    """The policy behind `--model NAME`, with its weights. Raises UserError if there is none."""
+    path = locate(name)
     if not (path / "config.json").is_file():
-        found = "has no config.json" if path.is_dir() else "is no directory"
-        raise UserError(f"model {name}: {found}; give `tiny` or a local directory in Hugging Face form")
+        raise UserError(f"model {name}: has no config.json; {_GIVE}")
     weights = weight_files(path)
     if not weights:
         raise UserError(f"model {name}: has no *.safetensors; save its weights as safetensors first")

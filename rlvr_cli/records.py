@@ -60,6 +60,7 @@ COLUMNS: dict[str, str] = {
     "top_p": "float",
     "top_k": "int",
     "min_p": "float",
+    "stop": "strings",
     "max_tokens": "int",
     "seed": "int",
     # branch and pivot
@@ -125,6 +126,10 @@ _TYPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "logprobs": (
         "a list of numbers",
         lambda value: isinstance(value, list) and all(_is_float32(item) for item in value),
+    ),
+    "strings": (
+        "a list of strings",
+        lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
     ),
     "messages": ('a list of {"role": string, "content": string}', _is_messages),
     "json": ("any JSON", lambda value: True),
@@ -193,6 +198,11 @@ def group_id(policy_id: str | None, policy_step: int, run_seed: int, problem: st
 def rollout_id(group: str, sample_index: int) -> str:
     """The id of one sample of a group."""
     return stable_hash(group, sample_index)
+
+
+def pivot_id(rollout: str, prefix_len: int, policy_id: str | None, policy_step: int) -> str:
+    """The id of a pivot of a rollout, and of the group of branches that this policy samples from it."""
+    return stable_hash(rollout, prefix_len, policy_id, policy_step)
 
 
 def sample_seed(run_seed: int, policy_step: int, group: str, sample_index: int) -> int:

@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from rlvr_cli.commands.options import IO, opt, with_io
@@ -13,7 +12,7 @@ from rlvr_cli.errors import UsageError
 from rlvr_cli.exploration.pivots import Worth
 from rlvr_cli.exploration.recoverability import ENOUGH, Logistic, Observation, check_branch, fit, observations
 from rlvr_cli.exploration.segments import PATTERNS, Segments, decoder, parse
-from rlvr_cli.policy import TINY
+from rlvr_cli.policy import locate
 from rlvr_cli.records import Record
 from rlvr_cli.stages.find_pivots import COUNTED, Checker, Plan
 from rlvr_cli.stages.find_pivots import find_pivots as stage
@@ -42,10 +41,11 @@ def find_pivots(
             "--method",
             help="what a state is drawn by: utility is P(success | depth) * depth^gamma (the default), depth and "
             "recoverability are its factors, random takes all alike",
+            env=False,
         ),
     ] = None,
     gamma: Annotated[
-        float | None, opt("--gamma", help="weight of depth in the methods utility and depth [default: 2]")
+        float | None, opt("--gamma", help="weight of depth in the methods utility and depth [default: 2]", env=False)
     ] = None,
     score_column: Annotated[
         str | None,
@@ -53,6 +53,7 @@ def find_pivots(
             "--score-column",
             help="draw by the scores in this column (of a process reward model) instead of --method: a list, one "
             "for each segment or each token, of the state after it",
+            env=False,
         ),
     ] = None,
     pivots_per_rollout: Annotated[
@@ -77,7 +78,7 @@ def find_pivots(
         raise UsageError(f"--threshold is {threshold}, expected a number")
     kind, size = parse(segments)
     with Run("find-pivots", io, resumable=False) as run:
-        decode = decoder(TINY if model == "tiny" else Path(model)) if kind in PATTERNS else None
+        decode = decoder(locate(model)) if kind in PATTERNS else None
         seen = observations(read_all(history, check_branch), threshold) if history else []
         chance = fit(seen)
         plan = Plan(
@@ -117,7 +118,7 @@ class Depths:
     def count(self, records: Iterable[Record]) -> Iterator[Record]:
         """Pass the records on and count them."""
         for record in records:
-            self.bins[min(int(record["depth"] * BINS), BINS - 1)] += 1
+            self.bins[int(record["depth"] * BINS)] += 1  # no depth is 1: the last state is no candidate
             self.total += record["depth"]
             yield record
 
@@ -143,6 +144,11 @@ def _report(run: Run, counts: Counter[str], depths: Depths, seen: list[Observati
         )
     if counts["groups_unfinished"]:
         run.warn(f"{counts['groups_unfinished']} groups are smaller than their group_size; is the input whole?")
+    if counts["groups_oversized"]:
+        run.warn(
+            f"{counts['groups_oversized']} groups are larger than their group_size; were they sampled twice, with "
+            "different --samples? --per-group gives pivots to the first group_size rollouts only"
+        )
     without = counts["failures_without_candidate"]
     run.say(
         f"{counts['rollouts']} rollouts, {counts['failures']} failures, {counts['candidates']} candidates, "

@@ -3,8 +3,9 @@
 import functools
 import inspect
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Concatenate, Literal, ParamSpec
+from typing import Annotated, Any, Concatenate, Literal, ParamSpec, get_args, get_origin
 
 import typer
 
@@ -13,11 +14,18 @@ from rlvr_cli.errors import UsageError
 P = ParamSpec("P")
 
 
+# Options that mean the same to every command that has them: one variable, RLVR_<FLAG>, sets them for all.
+SHARED = frozenset({"MODEL", "SEED", "DEVICE", "BATCH_SIZE", "SHARD", "ON_ERROR", "METRICS"})
+
+
 def opt(*flags: str, help: str, env: bool = True) -> Any:
-    """A command-line option, for Annotated. Its value can come from the environment too, as RLVR_<LONG_FLAG>."""
-    long = next(flag for flag in flags if flag.startswith("--")).split("/")[0]
-    variable = "RLVR_" + long.removeprefix("--").replace("-", "_").upper()
-    return typer.Option(*flags, help=help, envvar=variable if env else None)
+    """A command-line option, for Annotated. Its value can come from the environment too; `with_io` names the variable.
+
+    Not so with `env=False`: for what names or discards the files of one call, and for options that exclude or need
+    others. Those could not be overruled by typing another one: the command line is to win.
+    """
+    long = next(flag for flag in flags if flag.startswith("--"))
+    return typer.Option(*flags, help=help, envvar=long.removeprefix("--").replace("-", "_").upper() if env else None)
 
 
 @dataclass(frozen=True)
@@ -79,7 +87,10 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
         None,
     ),
     "max_rejects": (
-        Annotated[int | None, opt("--max-rejects", help="exit code 3 when more than this many are set aside")],
+        Annotated[
+            int | None,
+            opt("--max-rejects", help="exit code 3 when more than this many are set aside", env=False),
+        ],
         None,
     ),
     "metrics": (Annotated[str | None, opt("--metrics", help="append one JSON line of figures to this file")], None),
@@ -94,6 +105,9 @@ def with_io(
     Typer sees them beside the command's own; the command gets them packed. A command that is not `resumable` keeps
     nothing of an unfinished run, so there is nothing to --force; --resume is taken all the same, so that a script can
     give it to every stage. A command whose output is no stream of records has no --format.
+
+    The environment variable of an option is RLVR_<FLAG> where it is SHARED, else RLVR_<COMMAND>_<FLAG>. An option that
+    may be repeated has none: its value would be split at white space.
     """
     without = ("force",) * (not resumable) + ("format",) * (not records_out)
     shared = {name: option for name, option in OPTIONS.items() if name not in without}
@@ -113,6 +127,7 @@ def with_io(
         parameters = [_parameter("inputs", INPUTS, None)]
         parameters += [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
         parameters += [_parameter(name, kind, default) for name, (kind, default) in shared.items()]
+        parameters = [_with_variable(parameter, command.__name__) for parameter in parameters]
         packed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         packed.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return packed
@@ -122,6 +137,18 @@ def with_io(
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _with_variable(parameter: inspect.Parameter, command: str) -> inspect.Parameter:
+    """The parameter with its environment variable by its full name, or without one if it may be repeated."""
+    kind, option = get_args(parameter.annotation)
+    flag = option.envvar
+    if flag is None:
+        return parameter
+    repeatable = any(get_origin(part) is list for part in (kind, *get_args(kind)))
+    named = copy(option)  # commands share it
+    named.envvar = None if repeatable else f"RLVR_{flag}" if flag in SHARED else f"RLVR_{command.upper()}_{flag}"
+    return parameter.replace(annotation=Annotated[kind, named])
 
 
 def _io(given: dict[str, Any]) -> IO:

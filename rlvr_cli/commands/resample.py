@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from rlvr_cli import policy as policies
+from rlvr_cli.checks import claim
 from rlvr_cli.commands.options import IO, opt, with_io
 from rlvr_cli.commands.run import Run, counted
 from rlvr_cli.commands.sampling import (
@@ -12,8 +13,8 @@ from rlvr_cli.commands.sampling import (
     DEVICE,
     DTYPE,
     MODEL,
+    ONCE,
     SEED,
-    STOP,
     Tally,
     check_positive,
     check_sampling,
@@ -26,7 +27,7 @@ from rlvr_cli.engines.tokens import Tokens
 from rlvr_cli.errors import RecordError, UsageError
 from rlvr_cli.policy import Policy
 from rlvr_cli.records import Record
-from rlvr_cli.stages.resample import Plan, check_pivot, pivot_id
+from rlvr_cli.stages.resample import Plan, check_pivot, id_under
 from rlvr_cli.stages.resample import resample as stage
 from rlvr_cli.streams.outputs import Unit
 
@@ -40,7 +41,10 @@ def resample(
     top_p: Annotated[float | None, opt("--top-p", help="cuts the support; default: the parent's")] = None,
     top_k: Annotated[int | None, opt("--top-k", help="cuts the support; default: the parent's")] = None,
     min_p: Annotated[float | None, opt("--min-p", help="cuts the support; default: the parent's")] = None,
-    stop: STOP = None,
+    stop: Annotated[
+        list[str] | None,
+        opt("--stop", help="end a branch after this text; may be repeated; default: the parent's"),
+    ] = None,
     seed: SEED = 0,
     batch_size: BATCH_SIZE = 128,
     dtype: DTYPE = "float32",
@@ -49,8 +53,10 @@ def resample(
     """Sample B branches from the exact tokens of each pivot, within the budget that the parent had left there."""
     given: dict[str, Any] = {"temperature": temperature, "top_p": top_p, "top_k": top_k, "min_p": min_p}
     asked = {name: value for name, value in given.items() if value is not None}
+    if stop:
+        asked["stop"] = tuple(stop)
     check_positive(samples=samples, batch_size=batch_size)
-    check_sampling(Sampling(**asked, stop=tuple(stop or ())))
+    check_sampling(Sampling(**asked))
     policy = policies.find(model)
     settings = {
         "policy_id": policy.id,
@@ -73,7 +79,7 @@ def resample(
         checked = run.read(checker.check, before_model=True)
         checker.places.clear()  # `checked` reads the input once more
         checker.warn(run)
-        sampling = Sampling(**asked, **checker.parents, stop=tuple(stop or ()))
+        sampling = Sampling(**asked, **checker.parents)
         warn_of_cut_support(run, sampling)
         if batch_size < samples:
             run.warn(
@@ -81,7 +87,7 @@ def resample(
                 "the prefix of a pivot is computed more than once"
             )
         run.total = run.total and run.total * samples
-        pivots = run.owed((pivot.extended(pivot_id=pivot_id(pivot, policy)) for pivot in checked), unit)
+        pivots = run.owed((pivot.extended(pivot_id=id_under(policy, pivot)) for pivot in checked), unit)
         tokens = Tokens(policy)
         engine = load_engine(policy, tokens, batch_size, dtype, device)
         tally = Tally()
@@ -115,27 +121,25 @@ class Checker:
     asked: dict[str, Any]
     parents: dict[str, Any] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
-    strangers: list[str] = field(default_factory=list)
+    strangers: int = 0
+    first_stranger: str | None = None
     _first: str | None = None
 
     def check(self, record: Record) -> None:
         """Raise RecordError for what is no pivot, was there before, or was sampled in another way than the first."""
         check_pivot(record, self.policy)
-        name = pivot_id(record, self.policy)
-        # The same pivot twice would be sampled with the same seeds: the same branches, under the same ids.
-        if name in self.places:
-            raise RecordError(
-                f"{record.where}: pivot_id {record.get('pivot_id', name)} stands at {self.places[name]} already; "
-                "rlvr convert --drop-duplicates keeps the first"
-            )
         self._check_sampling(record)
-        self.places[name] = record.where
-        if record.get("policy_id") != self.policy.id:
-            self.strangers.append(record.where)
+        # The same pivot twice would be sampled with the same seeds: the same branches, under the same ids.
+        claim(self.places, record, "pivot_id", id_under(self.policy, record), ONCE)
+        if record.get("policy_id", self.policy.id) != self.policy.id:  # a server's is not known
+            self.strangers += 1
+            self.first_stranger = self.first_stranger or record.where
 
     def _check_sampling(self, record: Record) -> None:
-        absent = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0}
+        absent = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "stop": ()}
         found = {name: record.get(name, value) for name, value in absent.items() if name not in self.asked}
+        if "stop" in found:
+            found["stop"] = tuple(found["stop"])
         if self._first is None:
             try:
                 check_sampling(Sampling(**self.asked, **found))
@@ -144,8 +148,9 @@ class Checker:
             self.parents, self._first = found, record.where
         for name, value in found.items():
             if value != self.parents[name]:
+                here, there = (list(it) if name == "stop" else it for it in (value, self.parents[name]))
                 raise RecordError(
-                    f"{record.where}: {name} is {value}, but {self.parents[name]} at {self._first}; "
+                    f"{record.where}: {name} is {here}, but {there} at {self._first}; "
                     f"give --{name.replace('_', '-')} for all branches, or resample them apart"
                 )
 
@@ -153,6 +158,6 @@ class Checker:
         """Say what may be a mistake, after the first reading."""
         if self.strangers:
             run.warn(
-                f"{counted(len(self.strangers), 'pivot')} of another policy than {self.policy.name} "
-                f"({self.policy.id}), the first at {self.strangers[0]}; is --model the one that you mean?"
+                f"{counted(self.strangers, 'pivot')} of another policy than {self.policy.name} "
+                f"({self.policy.id}), the first at {self.first_stranger}; is --model the one that you mean?"
             )

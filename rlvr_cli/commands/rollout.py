@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from rlvr_cli import policy as policies
+from rlvr_cli.checks import claim
 from rlvr_cli.commands.options import IO, opt, with_io
 from rlvr_cli.commands.run import Run
 from rlvr_cli.commands.sampling import (
@@ -13,6 +14,7 @@ from rlvr_cli.commands.sampling import (
     DEVICE,
     DTYPE,
     MODEL,
+    ONCE,
     SEED,
     STOP,
     Tally,
@@ -24,7 +26,7 @@ from rlvr_cli.commands.sampling import (
 )
 from rlvr_cli.engines.engine import Sampling
 from rlvr_cli.engines.tokens import Tokens
-from rlvr_cli.errors import RecordError, UserError
+from rlvr_cli.errors import UserError
 from rlvr_cli.records import Record, check_problem, problem_id
 from rlvr_cli.stages.rollout import Plan
 from rlvr_cli.stages.rollout import rollout as stage
@@ -108,13 +110,7 @@ class Checker:
         check_problem(record)
         self.tokens.check(record)
         # The same problem twice would be sampled with the same seeds: the same rollouts, under the same ids.
-        name = problem_id(record)
-        if name in self.places:
-            raise RecordError(
-                f"{record.where}: problem_id {name} stands at {self.places[name]} already; "
-                "rlvr convert --drop-duplicates keeps the first"
-            )
-        self.places[name] = record.where
+        claim(self.places, record, "problem_id", problem_id(record), ONCE)
 
 
 def _read_template(path: Path | None) -> str | None:

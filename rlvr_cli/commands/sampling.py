@@ -23,6 +23,8 @@ BATCH_SIZE = Annotated[int, opt("--batch-size", help="sequences sampled at once"
 DTYPE = Annotated[Literal["float32", "bfloat16", "float64"], opt("--dtype", help="precision of the forward pass")]
 DEVICE = Annotated[str, opt("--device", help="cpu, cuda, or auto for the better one here")]
 
+ONCE = "rlvr convert --drop-duplicates keeps the first"
+
 
 def check_positive(**options: int) -> None:
     """Raise UsageError for an option, named as its parameter is, that is less than 1."""

@@ -51,18 +51,27 @@ def select(
     ] = None,
     half_life: Annotated[
         float | None,
-        opt("--half-life", help=f"thompson: steps after which a count weighs half (default {DEFAULT.half_life:g})"),
+        opt(
+            "--half-life",
+            help=f"thompson: steps after which a count weighs half (default {DEFAULT.half_life:g})",
+            env=False,
+        ),
     ] = None,
     unsolved_cap: Annotated[
         float | None,
         opt(
             "--unsolved-cap",
             help=f"never-give-up: largest share of unsolved problems in the batch (default {DEFAULT.unsolved_cap:g})",
+            env=False,
         ),
     ] = None,
     rest: Annotated[
         int | None,
-        opt("--rest", help=f"never-give-up: steps that a problem solved every time rests (default {DEFAULT.rest})"),
+        opt(
+            "--rest",
+            help=f"never-give-up: steps that a problem solved every time rests (default {DEFAULT.rest})",
+            env=False,
+        ),
     ] = None,
     mastery: Annotated[
         float | None,
@@ -70,6 +79,7 @@ def select(
             "--mastery",
             help="all but uniform: an all-wrong problem is tried again when its measured children have this pass rate "
             f"(default {DEFAULT.mastery:g})",
+            env=False,
         ),
     ] = None,
     seed: Annotated[int, opt("--seed", help="the run's seed")] = 0,

@@ -1,7 +1,6 @@
 """`rlvr train-step`: options in, one update, the next policy out."""
 
 import math
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,7 +10,7 @@ from rlvr_cli.commands.progress import progress
 from rlvr_cli.commands.run import Run, counted
 from rlvr_cli.errors import UsageError
 from rlvr_cli.stages.train_step import train_step as stage
-from rlvr_cli.training.batches import check_scored
+from rlvr_cli.training.batches import Checker
 from rlvr_cli.training.settings import LossSettings, TrainSettings, UpdateSettings
 
 
@@ -22,21 +21,30 @@ def train_step(
     advantage: Annotated[
         Literal["dr-grpo", "grpo", "rloo"], opt("--advantage", help="how a group's rewards become advantages")
     ] = "dr-grpo",
-    epsilon: Annotated[float, opt("--epsilon", help="added to the deviation that grpo divides by")] = 1e-6,
+    epsilon: Annotated[
+        float | None,
+        opt("--epsilon", help="added to the deviation that --advantage grpo divides by [default: 1e-6]", env=False),
+    ] = None,
     aggregation: Annotated[
         Literal["token-mean", "sequence-mean", "constant"], opt("--aggregation", help="what the loss is a mean of")
     ] = "token-mean",
     clip_low: Annotated[float, opt("--clip-low", help="the ratio is clipped below at 1 minus this")] = 0.2,
     clip_high: Annotated[float, opt("--clip-high", help="the ratio is clipped above at 1 plus this")] = 0.28,
     dual_clip: Annotated[float, opt("--dual-clip", help="bound of the loss for negative advantages")] = 3.0,
-    kl_coef: Annotated[float, opt("--kl-coef", help="weight of the KL term (k3) to --reference")] = 0.0,
-    reference: Annotated[str | None, opt("--reference", help="reference policy of the KL term")] = None,
+    kl_coef: Annotated[float, opt("--kl-coef", help="weight of the KL term (k3) to --reference", env=False)] = 0.0,
+    reference: Annotated[str | None, opt("--reference", help="reference policy of the KL term", env=False)] = None,
     entropy_coef: Annotated[float, opt("--entropy-coef", help="weight of the entropy bonus")] = 0.0,
     branch_weight: Annotated[
-        float | None, opt("--branch-weight", help="the loss is that of main rollouts + this (1) times that of branches")
+        float | None,
+        opt(
+            "--branch-weight",
+            help="the loss is that of main rollouts + this (1) times that of branches; 0 leaves them out",
+            env=False,
+        ),
     ] = None,
     alpha: Annotated[
-        float | None, opt("--alpha", help="the loss is 1 - this times that of main rollouts + this times branches")
+        float | None,
+        opt("--alpha", help="the loss is 1 - this times that of main rollouts + this times branches", env=False),
     ] = None,
     old_logprobs: Annotated[
         Literal["sampler", "trainer"],
@@ -68,6 +76,9 @@ def train_step(
         raise UsageError("--kl-coef and --reference go together")
     if branch_weight is not None and alpha is not None:
         raise UsageError("--branch-weight adds the branches' loss, --alpha blends it in; give one of them")
+    if epsilon is not None and advantage != "grpo":
+        raise UsageError("--epsilon is added to the deviation in --advantage grpo; leave it out here")
+    epsilon = 1e-6 if epsilon is None else epsilon
     if alpha is not None and not 0 <= alpha <= 1:
         raise UsageError(f"--alpha is {alpha}, expected a number from 0 to 1")
     weight = 1.0 if branch_weight is None else branch_weight
@@ -117,7 +128,7 @@ def train_step(
             seed=seed,
         )
         settings = TrainSettings(advantage, epsilon, update, dtype, device, keep_optimizer)
-        records = run.read(partial(check_scored, policy, off_policy))
+        records = run.read(Checker(policy, off_policy).check)
         with progress("train-step", None) as advance:
             metrics = stage(records, policy, Path(io.output), settings, frozen, run.warn, advance, io.resume)
         run.figures(**metrics)

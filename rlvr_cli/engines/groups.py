@@ -8,8 +8,8 @@ from rlvr_cli.engines.engine import Engine, Request, Sample, Sampling
 from rlvr_cli.policy import Policy
 from rlvr_cli.records import Record, rollout_id
 
-# What an earlier judgement left on a record would be wrong beside a new completion.
-JUDGED = ("verdict", "reward", "extracted", "verifier_detail", "shaping")
+# What an earlier sampling or judgement left on a record would be wrong beside a new completion.
+STALE = ("stop", "verdict", "reward", "extracted", "verifier_detail", "shaping")
 
 
 @dataclass
@@ -63,6 +63,7 @@ def sample_groups(
 
 
 def _records(group: Group, engine: Engine, sampling: Sampling, decode: Callable[[list[int]], str]) -> Iterator[Record]:
+    stop = {"stop": list(sampling.stop)} if sampling.stop else {}
     for index, sample in sorted(group.samples.items()):
         ids = group.inherited + sample.token_ids
         ended = sample.finish_reason == "stop" and sample.token_ids and ids[-1] in engine.end_ids
@@ -88,6 +89,7 @@ def _records(group: Group, engine: Engine, sampling: Sampling, decode: Callable[
                 "top_p": sampling.top_p,
                 "top_k": sampling.top_k,
                 "min_p": sampling.min_p,
+                **stop,
                 "max_tokens": group.max_tokens,
                 "seed": group.seeds[index],
             },

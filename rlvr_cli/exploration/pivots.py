@@ -86,6 +86,8 @@ def candidates(record: Record, ends: list[int], worth: Worth) -> list[Pivot]:
     Raises RecordError for a score column that does not fit.
     """
     found = states(record, ends)
+    if not found:
+        return []  # with nothing to score, such as an empty completion, no scores are asked for
     if worth.score_column is None:
         utilities = [worth.utility(state.depth) for state in found]
     else:
@@ -108,11 +110,13 @@ def _scores(record: Record, ends: list[int], found: list[State], column: str) ->
         what = "missing" if scores is None else f"{len(scores)} numbers" if isinstance(scores, list) else "no list"
         raise RecordError(
             f"{record.where}: {column} is {what}, expected a list with a score for each of {len(ends)} segments or "
-            f"each of {tokens} completion tokens"
+            f"each of {tokens} completion tokens; score it again, cut by the same --segments"
         )
     for score in scores:
         if type(score) not in (int, float) or not 0 <= score <= sys.float_info.max:
-            raise RecordError(f"{record.where}: {column} holds {score!r}, expected numbers from 0 on")
+            raise RecordError(
+                f"{record.where}: {column} holds {score!r}, expected numbers from 0 on; shift or exp() them"
+            )
     by_segment = len(scores) == len(ends)
     places = [state.index if by_segment else state.prefix_len for state in found]
     return [float(scores[place - 1]) if place else 0.0 for place in places]

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from rlvr_cli.checks import check_judged
 from rlvr_cli.errors import RecordError
 from rlvr_cli.records import Record, check_columns
 
@@ -32,20 +33,20 @@ def check_branch(record: Record) -> None:
     if record.get("stream", "main") != "branch":
         return
     where = record.where
-    check_columns(record, ("pivot_id", "depth", "policy_step"), "give scored branches: rlvr resample, then rlvr verify")
+    check_columns(record, ("pivot_id", "policy_step"), "give scored branches: rlvr resample, then rlvr verify")
+    if record.get("depth") is None:
+        raise RecordError(f"{where}: depth is missing: its pivot had none; leave such branches out of --history")
     if not 0 < record["depth"] <= 1:
         raise RecordError(f"{where}: depth is {record['depth']}, expected above 0 and at most 1; find the pivots again")
-    if "verdict" not in record:
-        raise RecordError(f"{where}: verdict is missing; run rlvr verify on it first")
-    if "reward" not in record and record["verdict"] != "error":
-        raise RecordError(f"{where}: reward is missing; run rlvr verify on it first")
+    check_judged(record)
 
 
 def observations(records: Iterable[Record], threshold: float, latest: int = LATEST) -> list[Observation]:
     """One observation for each pivot with a judged branch: its depth, and whether any reward is above `threshold`.
 
     The branches of a pivot may be scattered over files. Only the `latest` pivots are kept: of the largest
-    `policy_step`, and of equals those read last. Records that are no branches are left out.
+    `policy_step`, and of equals those read last. Records that are no branches are left out. Memory grows with the
+    pivots of all history: a hundred bytes or two for each.
     """
     pivots: dict[str, tuple[int, int, float, bool]] = {}
     for record in records:

@@ -36,6 +36,12 @@ class Segments:
     size: int = 0
     decode: Decode | None = None
 
+    def check(self, record: Record) -> None:
+        """Raise RecordError where `ends` would, at little cost: nothing is cut."""
+        if self.kind in PATTERNS:
+            assert self.decode is not None, "sentences and lines need the tokens' text"
+            _told(record, self.decode)
+
     def ends(self, record: Record) -> list[int]:
         """The end of each segment in tokens, ascending; the last is the length of `completion_token_ids`.
 
@@ -81,9 +87,8 @@ def decoder(policy: Path) -> Decode:
 
 
 def _text_ends(record: Record, pattern: re.Pattern[str], decode: Decode) -> list[int]:
-    check_columns(record, ["completion"], "sentences and lines are found in it; run rlvr rollout on it first")
-    ids, text = record["completion_token_ids"], record["completion"]
     told = _told(record, decode)
+    ids, text = record["completion_token_ids"], record["completion"]
     first, last = len(text) - len(text.lstrip()), len(text.rstrip())
     marks = [match for match in pattern.finditer(text) if match.start() >= first and match.end() < last]
     settled = token_ends(told, text, decode) if marks else []
@@ -93,7 +98,8 @@ def _text_ends(record: Record, pattern: re.Pattern[str], decode: Decode) -> list
 
 
 def _told(record: Record, decode: Decode) -> list[int]:
-    """The ids that `completion` is the text of: all, or all but the end token."""
+    """The ids that `completion` is the text of: all, or all but the end token. Raises RecordError if there are none."""
+    check_columns(record, ["completion"], "sentences and lines are found in it; run rlvr rollout on it first")
     ids: list[int] = record["completion_token_ids"]
     if record.get("finish_reason") == "stop" and decode(ids[:-1]) == record["completion"]:
         return ids[:-1]

@@ -4,15 +4,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from rlvr_cli.errors import RecordError
+from rlvr_cli.checks import check_exact, check_judged, claim
 from rlvr_cli.exploration.pivots import Pivot, Worth, candidates, draw
 from rlvr_cli.exploration.segments import Segments
-from rlvr_cli.records import Record, check_columns, derived_seed, stable_hash
+from rlvr_cli.records import Record, check_columns, derived_seed, pivot_id
 
 REQUIRED = (
     "group_id",
     "rollout_id",
-    "policy_id",
     "policy_step",
     "prompt_token_ids",
     "completion_token_ids",
@@ -29,6 +28,7 @@ COUNTED = (
     "failures_without_candidate",
     "pivots",
     "groups_unfinished",
+    "groups_oversized",
 )
 
 
@@ -46,6 +46,13 @@ class Plan:
     per_group: int = 0
     seed: int = 0
 
+    def check(self, record: Record) -> None:
+        """Raise RecordError where `candidates` would; only scores need the completion cut for that."""
+        if self.worth.score_column is None:
+            self.segments.check(record)
+        else:
+            self.candidates(record)
+
     def candidates(self, record: Record) -> list[Pivot]:
         """The states of a failed rollout that may be drawn. Raises RecordError."""
         return candidates(record, self.segments.ends(record), self.worth)
@@ -53,13 +60,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class Checker:
-    """Checks scored rollouts; `places` says where each failure was first seen."""
+    """Checks scored rollouts; `places` says where each was first seen."""
 
     plan: Plan
     places: dict[str, str] = field(default_factory=dict)
 
     def check(self, record: Record) -> None:
-        """Raise RecordError for what is no scored rollout, cannot be cut, or failed before under the same id.
+        """Raise RecordError for what is no scored rollout, failed and cannot be cut, or was there before.
 
         Of branches, which are left out, only the types of the columns are checked.
         """
@@ -67,25 +74,12 @@ class Checker:
         if _is_branch(record):
             return
         check_columns(record, REQUIRED, "find-pivots reads scored rollouts: rlvr rollout, then rlvr verify")
-        where = record.where
-        if "verdict" not in record:
-            raise RecordError(f"{where}: verdict is missing; run rlvr verify on it first")
-        if "reward" not in record and record["verdict"] != "error":
-            raise RecordError(f"{where}: reward is missing; run rlvr verify on it first")
-        if record.get("tokens_exact") is False:
-            raise RecordError(f"{where}: tokens_exact is false; sample with an engine that returns token ids")
-        tokens, logprobs = len(record["completion_token_ids"]), len(record["logprobs"])
-        if tokens != logprobs:
-            raise RecordError(f"{where}: {tokens} completion_token_ids and {logprobs} logprobs; sample again")
-        if not is_failure(record, self.plan.threshold):
-            return
-        self.plan.candidates(record)
-        name = record["rollout_id"]
-        if name in self.places:  # its branches would be sampled with the same seeds, under the same ids
-            raise RecordError(
-                f"{where}: rollout_id {name} stands at {self.places[name]} already; is a file named twice?"
-            )
-        self.places[name] = where
+        check_judged(record)
+        check_exact(record)
+        if is_failure(record, self.plan.threshold):
+            self.plan.check(record)
+        # branches of the same failure twice would be sampled with the same seeds, under the same ids
+        claim(self.places, record, "rollout_id", record["rollout_id"], "is a file named twice?")
 
 
 def is_failure(record: Record, threshold: float) -> bool:
@@ -99,11 +93,15 @@ class _Failure:
     choices: list[Pivot]
 
 
-@dataclass
+@dataclass(slots=True)
 class _Group:
+    planned: int  # 0 where the records do not say
     seen: int = 0
-    planned: int = 0  # 0 where the records do not say
     failures: list[_Failure] = field(default_factory=list)
+
+    @property
+    def oversized(self) -> bool:
+        return 0 < self.planned < self.seen
 
 
 def find_pivots(records: Iterable[Record], plan: Plan, counts: Counter[str] | None = None) -> Iterator[Record]:
@@ -112,37 +110,30 @@ def find_pivots(records: Iterable[Record], plan: Plan, counts: Counter[str] | No
     The columns are `pivot_id`, `prefix_len`, `depth`, `recoverability` and `utility`. What is drawn from a rollout
     depends on its `rollout_id` and the seed alone: neither order nor shards change it. With `plan.per_group` a group's
     pivots come when all `group_size` rollouts of it have been read, in the order of their rollouts; what is held until
-    then are the failures of groups that are not whole yet. `counts` receives what was counted, by the names in COUNTED.
-
-    Raises RecordError, with `plan.per_group`, for a group with more rollouts than its `group_size`.
+    then are the failures of groups that are not whole yet, and to the end two numbers for each group. What a group has
+    beyond its `group_size` comes too late for that, and gets no pivot. `counts` receives what was counted, by the names
+    in COUNTED.
     """
     counts = Counter() if counts is None else counts
-    open_groups: dict[str, _Group] = {}
-    whole: set[str] = set()
+    groups: dict[str, _Group] = {}
     for record in records:
         if _is_branch(record):
             counts["branches"] += 1
             continue
         failure = _failure(record, plan, counts)
-        name = record["group_id"]
-        if name in whole:
-            raise RecordError(
-                f"{record.where}: group_id {name} has more rollouts than its group_size; is a file named twice? "
-                "without --per-group groups do not matter"
-            )
-        group = open_groups.setdefault(name, _Group(planned=record.get("group_size", 0)))
+        group = groups.setdefault(record["group_id"], _Group(planned=record.get("group_size", 0)))
         group.seen += 1
-        if failure and plan.per_group:
-            group.failures.append(failure)
-        elif failure:
+        if failure and not plan.per_group:
             yield from _drawn(failure, plan, counts)
-        if group.seen == group.planned:
-            yield from _budgeted(open_groups.pop(name), plan, counts)
-            if plan.per_group:
-                whole.add(name)
-    for group in open_groups.values():
+        elif failure and not group.oversized:
+            group.failures.append(failure)
+        if plan.per_group and group.seen == group.planned:
+            yield from _budgeted(group, plan, counts)
+    for group in groups.values():
         counts["groups_unfinished"] += group.seen < group.planned
-        yield from _budgeted(group, plan, counts)
+        counts["groups_oversized"] += group.oversized
+        if group.failures:
+            yield from _budgeted(group, plan, counts)
 
 
 def _is_branch(record: Record) -> bool:
@@ -164,14 +155,15 @@ def _failure(record: Record, plan: Plan, counts: Counter[str]) -> _Failure | Non
 
 
 def _budgeted(group: _Group, plan: Plan, counts: Counter[str]) -> Iterator[Record]:
-    """The pivots of at most `plan.per_group` of the group's failures, the smallest by a derived seed."""
+    """The pivots of at most `plan.per_group` of a group's failures, the smallest by a derived seed; none waits on."""
 
     def rank(failure: _Failure) -> tuple[int, str]:
         name = failure.record["rollout_id"]
         return derived_seed("pivot-budget", plan.seed, name), name
 
     kept = set(map(rank, sorted(group.failures, key=rank)[: plan.per_group]))
-    for failure in group.failures:
+    waiting, group.failures = group.failures, []
+    for failure in waiting:
         if rank(failure) in kept:
             yield from _drawn(failure, plan, counts)
 
@@ -182,7 +174,7 @@ def _drawn(failure: _Failure, plan: Plan, counts: Counter[str]) -> Iterator[Reco
     for pivot in draw(failure.choices, plan.pivots_per_rollout, seed):
         counts["pivots"] += 1
         yield record.extended(
-            pivot_id=stable_hash(record["rollout_id"], pivot.prefix_len, record["policy_id"], record["policy_step"]),
+            pivot_id=pivot_id(record["rollout_id"], pivot.prefix_len, record.get("policy_id"), record["policy_step"]),
             prefix_len=pivot.prefix_len,
             depth=pivot.depth,
             recoverability=pivot.recoverability,

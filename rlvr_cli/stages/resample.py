@@ -6,11 +6,12 @@ A branch goes on from the exact tokens of a failed rollout, cut at the pivot: no
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from rlvr_cli.checks import check_exact, check_vocabulary
 from rlvr_cli.engines.engine import Engine, Sampling
-from rlvr_cli.engines.groups import JUDGED, Group, sample_groups
+from rlvr_cli.engines.groups import STALE, Group, sample_groups
 from rlvr_cli.errors import RecordError
 from rlvr_cli.policy import Policy
-from rlvr_cli.records import Record, check_columns, sample_seed, stable_hash
+from rlvr_cli.records import Record, check_columns, pivot_id, sample_seed
 
 REQUIRED = (
     "rollout_id",
@@ -47,14 +48,14 @@ def resample(
     yield from sample_groups(groups, engine, plan.sampling, decode)
 
 
-def pivot_id(pivot: Record, policy: Policy) -> str:
+def id_under(policy: Policy, pivot: Record) -> str:
     """The id of a pivot, and of the group of its branches, under the policy that samples them."""
-    return stable_hash(pivot["rollout_id"], pivot["prefix_len"], policy.id, policy.step)
+    return pivot_id(pivot["rollout_id"], pivot["prefix_len"], policy.id, policy.step)
 
 
 def _group(pivot: Record, plan: Plan) -> Group:
-    name, length = pivot_id(pivot, plan.policy), pivot["prefix_len"]
-    kept = {column: value for column, value in pivot.items() if column not in JUDGED}
+    name, length = id_under(plan.policy, pivot), pivot["prefix_len"]
+    kept = {column: value for column, value in pivot.items() if column not in STALE}
     return Group(
         columns=Record({**kept, "pivot_id": name, "parent_rollout_id": pivot["rollout_id"]}, pivot.where),
         id=name,
@@ -74,20 +75,10 @@ def check_pivot(pivot: Record, policy: Policy) -> None:
     Raises RecordError naming file, line, column and remedy.
     """
     check_columns(pivot, REQUIRED, "resample reads pivots: run rlvr find-pivots on scored rollouts first")
-    where = pivot.where
     if pivot.get("stream", "main") != "main":
-        raise RecordError(f"{where}: stream is {pivot['stream']}; choose pivots in main rollouts")
-    if pivot.get("tokens_exact") is False:
-        raise RecordError(f"{where}: tokens_exact is false; sample with an engine that returns token ids")
-    prompt, completion, logprobs = pivot["prompt_token_ids"], pivot["completion_token_ids"], pivot["logprobs"]
-    if len(completion) != len(logprobs):
-        raise RecordError(f"{where}: {len(completion)} completion_token_ids and {len(logprobs)} logprobs; sample again")
-    if not prompt:
-        raise RecordError(f"{where}: prompt_token_ids is empty: nothing to predict the first token from")
-    largest = max(max(prompt), max(completion, default=0))
-    if policy.vocabulary is not None and largest >= policy.vocabulary:
-        size = f"{policy.name} ({policy.vocabulary})"
-        raise RecordError(f"{where}: token id {largest} is beyond the vocabulary of {size}; sampled by another model?")
+        raise RecordError(f"{pivot.where}: stream is {pivot['stream']}; choose pivots in main rollouts")
+    check_exact(pivot)
+    check_vocabulary(pivot, policy)
     _check_prefix(pivot)
 
 

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from rlvr_cli.engines.engine import Engine, Sampling
-from rlvr_cli.engines.groups import JUDGED, Group, sample_groups
+from rlvr_cli.engines.groups import STALE, Group, sample_groups
 from rlvr_cli.policy import Policy
 from rlvr_cli.records import Record, group_id, problem_id, sample_seed
 
-# What an earlier rollout or judgement left on a record would be wrong beside a new completion.
-STALE = ("pivot_id", "parent_rollout_id", "prefix_len", "depth", "recoverability", "utility", *JUDGED)
+# What makes a record a pivot or a branch.
+BRANCH = ("pivot_id", "parent_rollout_id", "prefix_len", "depth", "recoverability", "utility")
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def rollout(
 def _group(problem: Record, plan: Plan, prompt: list[int]) -> Group:
     step, name = plan.policy.step, problem_id(problem)
     group = group_id(plan.policy.id, step, plan.seed, name)
-    kept = {column: value for column, value in problem.items() if column not in STALE}
+    kept = {column: value for column, value in problem.items() if column not in (*BRANCH, *STALE)}
     return Group(
         columns=Record({**kept, "problem_id": name}, problem.where),
         id=group,

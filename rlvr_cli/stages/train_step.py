@@ -18,6 +18,7 @@ from rlvr_cli.training.settings import TrainSettings
 # Beyond these the sampler and the trainer disagree by more than the rounding of bfloat16.
 GAP_MEAN = 0.02
 GAP_LARGEST = 1.0
+DRIFT_LARGEST = 10.0  # and no step's own motion takes a logprob this far: the record's is wrong
 
 
 def train_step(
@@ -55,6 +56,7 @@ def train_step(
     with new_directory(output, policy) as directory:
         # torch and transformers take seconds to import: not before the records are known to be good
         from rlvr_cli.engines.models import load_model
+        from rlvr_cli.training.loss import stream_weights
         from rlvr_cli.training.update import update
 
         model = load_model(policy, settings.dtype, settings.device)
@@ -69,18 +71,28 @@ def train_step(
                     f"{name}: {stream.unjudged} rollouts could not be judged and are in no baseline; "
                     "see their verifier_detail"
                 )
+        weights = stream_weights(settings.update.loss)
         if not sequences:
             warn("no group has a signal: the weights stay as they are")
+        elif not any(weights[sequence.stream] for sequence in sequences):
+            warn("no stream with a weight (--alpha, --branch-weight) has a signal: the policy stays as it is")
         frozen = load_model(reference, settings.dtype, settings.device) if reference is not None else None
         totals = update(model, optimizer, sequences, settings.update, updates_before, frozen, advance)
-        streams = {name: {**_group_figures(step[name]), **totals.streams[name].figures()} for name in step}
+        streams = {
+            name: {**_group_figures(stream, weights[name]), **totals.streams[name].figures()}
+            for name, stream in step.items()
+        }
         for name, figures in streams.items():
-            gap, largest = figures["logprob_gap"], figures["logprob_gap_max"]
-            if gap is not None and (gap > GAP_MEAN or largest > GAP_LARGEST):
+            gap, largest, drift = (figures[f"logprob_{what}"] for what in ("gap", "gap_max", "drift_max"))
+            if gap is None:
+                continue
+            if gap > GAP_MEAN or largest > GAP_LARGEST:
                 warn(
                     f"{name}: the records' logprobs are {gap:.3f} from this policy's on average, "
                     f"{largest:.2f} at most: was it sampled in lower precision, or by another policy?"
                 )
+            elif drift > DRIFT_LARGEST:
+                warn(f"{name}: one of the records' logprobs is {drift:.2f} from this policy's: was it changed?")
         metrics = {
             "policy_step": policy.step + 1,
             **totals.figures(),
@@ -107,8 +119,11 @@ def _made_already(output: Path, origin: dict[str, Any]) -> dict[str, Any] | None
     return None
 
 
-def _group_figures(stream: Stream) -> dict[str, Any]:
-    """How many groups had a signal, and what became of the others. The share without one comes first."""
+def _group_figures(stream: Stream, weight: float = 1.0) -> dict[str, Any]:
+    """How many groups had a signal, and what became of the others. The share without one comes first.
+
+    A stream of weight 0 is not trained on.
+    """
     groups, judged = stream.groups.total(), len(stream.rewards)
     return {
         "zero_advantage_share": 1 - stream.groups["mixed"] / groups if groups else None,
@@ -121,7 +136,7 @@ def _group_figures(stream: Stream) -> dict[str, Any]:
         "groups_incomplete": stream.incomplete,
         "rollouts": stream.rollouts,
         "rollouts_unjudged": stream.unjudged,
-        "rollouts_trained": len(stream.sequences),
+        "rollouts_trained": len(stream.sequences) if weight else 0,
         "reward_mean": stream.reward_sum / judged if judged else None,
     }
 

@@ -26,6 +26,7 @@ KNOWN = {
     "bool": pa.bool_(),
     "ids": pa.list_(pa.int32()),
     "logprobs": pa.list_(pa.float32()),
+    "strings": pa.list_(pa.string()),
     "messages": pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())])),
 }
 SCALARS = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}

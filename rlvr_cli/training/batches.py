@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from rlvr_cli.checks import check_exact, check_judged, check_vocabulary, claim
 from rlvr_cli.errors import RecordError
 from rlvr_cli.policy import Policy
 from rlvr_cli.records import Record, check_columns, stable_hash
@@ -76,6 +77,20 @@ REQUIRED = (
 )
 
 
+@dataclass(frozen=True)
+class Checker:
+    """Checks scored records before they are trained on; `places` says where each rollout was first seen."""
+
+    policy: Policy
+    off_policy: bool = False
+    places: dict[str, str] = field(default_factory=dict)
+
+    def check(self, record: Record) -> None:
+        """Raise RecordError for what cannot be trained on, or was there before: it would count twice."""
+        check_scored(self.policy, self.off_policy, record)
+        claim(self.places, record, "rollout_id", record["rollout_id"], "is a file named twice?")
+
+
 def check_scored(policy: Policy, off_policy: bool, record: Record) -> None:
     """Whether a record can be trained on: judged, exact, from this policy, with its whole support.
 
@@ -83,25 +98,12 @@ def check_scored(policy: Policy, off_policy: bool, record: Record) -> None:
     """
     check_columns(record, REQUIRED, "train-step reads scored rollouts: rlvr rollout, then rlvr verify")
     where = record.where
-    if "verdict" not in record:
-        raise RecordError(f"{where}: verdict is missing; run rlvr verify on it first")
-    if "reward" not in record and record["verdict"] != "error":
-        raise RecordError(f"{where}: reward is missing; run rlvr verify on it first")
-    if record.get("tokens_exact") is False:
-        raise RecordError(f"{where}: tokens_exact is false; sample with an engine that returns token ids")
-    completion, logprobs = record["completion_token_ids"], record["logprobs"]
-    if len(completion) != len(logprobs):
-        raise RecordError(f"{where}: {len(completion)} completion_token_ids and {len(logprobs)} logprobs; sample again")
-    if not record["prompt_token_ids"]:
-        raise RecordError(f"{where}: prompt_token_ids is empty: nothing to predict the first token from")
-    largest = max(max(record["prompt_token_ids"]), max(completion, default=0))
-    if policy.vocabulary is not None and largest >= policy.vocabulary:
-        size = f"{policy.name} ({policy.vocabulary})"
-        raise RecordError(f"{where}: token id {largest} is beyond the vocabulary of {size}; sampled by another model?")
-    if record["max_tokens"] < max(1, len(completion)):
-        raise RecordError(
-            f"{where}: max_tokens is {record['max_tokens']} and the completion has {len(completion)} tokens"
-        )
+    check_judged(record)
+    check_exact(record)
+    check_vocabulary(record, policy)
+    tokens = len(record["completion_token_ids"])
+    if record["max_tokens"] < max(1, tokens):
+        raise RecordError(f"{where}: max_tokens is {record['max_tokens']} and the completion has {tokens} tokens")
     if record["temperature"] <= 0:
         raise RecordError(f"{where}: temperature is 0: greedy samples have no gradient; sample with --temperature 1")
     if record.get("top_p", 1) < 1 or record.get("top_k", 0) > 0 or record.get("min_p", 0) > 0:
@@ -143,18 +145,12 @@ def _check_stream(record: Record) -> None:
 def form_step(records: Iterable[Record], kind: str, epsilon: float) -> Step:
     """Group the records of each stream, drop what teaches nothing, and give each rollout its advantage.
 
-    A group is classified by `reward` alone; a `shaping` column is added for the advantages only. A rollout that sampled
-    no token, such as a branch for which there was no room, counts in the baseline and has no part in the loss.
+    A group is classified by `reward` alone; a `shaping` column is added for the advantages only. What could not be
+    judged, such as a branch for which there was no room, is in no baseline and counted as unjudged. A judged rollout
+    that sampled no token, as none of our engines makes one, counts in the baseline and has no part in the loss.
     """
     groups: dict[tuple[str, str], list[Record]] = {}
-    places: dict[str, str] = {}
     for record in records:
-        name = record["rollout_id"]
-        if name in places:
-            raise RecordError(
-                f"{record.where}: rollout_id {name} stands at {places[name]} already; is a file named twice?"
-            )
-        places[name] = record.where
         groups.setdefault((record.get("stream", "main"), record["group_id"]), []).append(record)
     step = {name: Stream() for name in STREAMS}
     for (name, _), group in groups.items():

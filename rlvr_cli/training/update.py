@@ -12,12 +12,21 @@ from rlvr_cli.training.batches import STREAMS, Sequence, micro_batches, mini_bat
 from rlvr_cli.training.loss import LossParts, TokenBatch, policy_gradient_loss, stream_weights, token_weights
 from rlvr_cli.training.settings import UpdateSettings
 
-_MEASURED = ("policy_loss", "ratio", "ratio_max", "clip_fraction", "entropy", "kl", "logprob_gap", "logprob_gap_max")
+_MEASURED = (
+    *("policy_loss", "ratio", "ratio_max", "clip_fraction", "entropy", "kl"),
+    *("logprob_gap", "logprob_gap_max", "logprob_drift_max"),
+)
 
 
 @dataclass
 class StreamTotals:
-    """Sums over the trained tokens of one stream in a step; `figures` makes the metrics of them."""
+    """Sums over the trained tokens of one stream in a step; `figures` makes the metrics of them.
+
+    `gap` sums the distances between the sampler's and the trainer's logprobs of the same tokens. With logπ_old from the
+    trainer these are all tokens, before any update. Else they are measured where it costs nothing, in the stream's
+    first mini-batch: the step's first too, unless the stream has less sequences than there are mini-batches.
+    `drift_max` is the largest such distance in any mini-batch: the policy's own motion in the step is in it.
+    """
 
     mini_batches: int = 0  # those that held any
     tokens: int = 0
@@ -30,6 +39,7 @@ class StreamTotals:
     gap: float = 0.0
     gap_max: float = 0.0
     gap_tokens: int = 0
+    drift_max: float = 0.0
 
     def add(self, parts: LossParts, tokens: int) -> None:
         """Add what a micro-batch of so many trained tokens came to."""
@@ -41,9 +51,8 @@ class StreamTotals:
         self.ratio_max = max(self.ratio_max, parts.largest_ratio.item())
         self.clipped += parts.clipped.item()
 
-    def measure_gap(self, logp: Tensor, sampler: Tensor) -> None:
-        """Add the distance between the trainer's and the sampler's logprobs of the same tokens, both [tokens]."""
-        gap = (logp.detach() - sampler).abs()
+    def measure_gap(self, gap: Tensor) -> None:
+        """Add distances between the trainer's and the sampler's logprobs, [tokens]."""
         self.gap += gap.sum().item()
         self.gap_max = max(self.gap_max, gap.max().item())
         self.gap_tokens += len(gap)
@@ -66,6 +75,7 @@ class StreamTotals:
             "kl": self.kl / tokens,
             "logprob_gap": self.gap / self.gap_tokens if self.gap_tokens else None,
             "logprob_gap_max": self.gap_max if self.gap_tokens else None,
+            "logprob_drift_max": self.drift_max,
         }
 
 
@@ -139,13 +149,11 @@ def accumulate_gradient(
     totals: Totals,
     old: dict[str, Tensor],
     reference: dict[str, Tensor],
-    fresh: bool = False,
 ) -> None:
     """Add the gradient of one mini-batch's loss, stream by stream, and its figures to `totals`.
 
     Each stream has denominators of its own, over all of its micro-batches. `old` and `reference` hold logprobs by
-    sequence id where they are not the sampler's or not wanted. `fresh` says that the model still is the policy that was
-    given, so that the gap between sampler and trainer can be measured.
+    sequence id where they are not the sampler's or not wanted.
     """
     for name, stream_weight in stream_weights(settings.loss).items():
         sequences = [sequence for sequence in batch if sequence.stream == name]
@@ -171,8 +179,10 @@ def accumulate_gradient(
             loss.backward()  # type: ignore[no-untyped-call]
             totals.loss += loss.item()
             stream.add(parts, len(logp))
-            if fresh:
-                stream.measure_gap(logp, sampler)
+            distance = (logp.detach() - sampler).abs()
+            stream.drift_max = max(stream.drift_max, distance.max().item())
+            if stream.mini_batches == 1 and not old:
+                stream.measure_gap(distance)
 
 
 def _by_token(like: Tensor, part: list[Sequence], values: list[float]) -> Tensor:
@@ -193,27 +203,30 @@ def update(
 ) -> Totals:
     """Train on a step's sequences: `epochs` passes, one optimizer update a mini-batch.
 
+    A stream of weight 0 is not computed, and a mini-batch of nothing else makes no update: weight decay and momentum
+    alone are no step.
+
     Raises UserError when a loss or gradient is not finite; the model is then of no use and nothing is to be written.
     """
     totals = Totals()
-    if not sequences:
-        return totals
+    weights = stream_weights(settings.loss)
+    weighted = [sequence for sequence in sequences if weights[sequence.stream]]
     old: dict[str, Tensor] = {}
     if settings.old_logprobs == "trainer":
-        old = frozen_logprobs(model, sequences, settings.micro_tokens)
-        for sequence in sequences:
-            totals.streams[sequence.stream].measure_gap(
-                old[sequence.id], old[sequence.id].new_tensor(sequence.logprobs)
-            )
-    frozen = frozen_logprobs(reference, sequences, settings.micro_tokens) if reference is not None else {}
+        old = frozen_logprobs(model, weighted, settings.micro_tokens)
+        for sequence in weighted:
+            logp = old[sequence.id]
+            totals.streams[sequence.stream].measure_gap((logp - logp.new_tensor(sequence.logprobs)).abs())
+    frozen = frozen_logprobs(reference, weighted, settings.micro_tokens) if reference is not None else {}
     batches = [
-        batch
+        kept
         for epoch in range(settings.epochs)
         for batch in mini_batches(sequences, settings.mini_batch, settings.seed, epoch)
+        if (kept := [sequence for sequence in batch if weights[sequence.stream]])
     ]
     for index, batch in enumerate(batches):
         optimizer.zero_grad(set_to_none=True)
-        accumulate_gradient(model, batch, settings, totals, old, frozen, fresh=index == 0 and not old)
+        accumulate_gradient(model, batch, settings, totals, old, frozen)
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), settings.max_grad_norm).item()
         if not (norm < float("inf") and abs(totals.loss) < float("inf")):
             raise UserError(

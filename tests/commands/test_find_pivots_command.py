@@ -6,11 +6,13 @@ import random
 import subprocess
 import sys
 from dataclasses import dataclass
+from typing import get_args
 
 import pytest
 import typer
 
 from rlvr_cli.cli import app
+from rlvr_cli.exploration.pivots import METHODS
 from rlvr_cli.exploration.recoverability import Logistic
 
 
@@ -202,6 +204,7 @@ def test_the_budget_of_a_group_and_the_order_of_the_input(rlvr, file, scored, fa
 def test_what_was_left_out_is_said(rlvr, file, scored, failures):
     first = next(iter(failures.values()))
     unjudged = {name: value for name, value in first.items() if name != "reward"} | {"verdict": "error"}
+    unjudged["rollout_id"] = "another"
     lines = [json.dumps(record) for record in (first, {**first, "stream": "branch"}, unjudged)]
     done = rlvr("find-pivots", file(lines))
     assert len(records(done.stdout)) == 1
@@ -209,6 +212,25 @@ def test_what_was_left_out_is_said(rlvr, file, scored, failures):
     assert "warning: 1 rollouts could not be judged" in done.stderr
     assert "warning: 1 groups are smaller than their group_size" in done.stderr
     assert "2 rollouts, 1 failures" in done.stderr
+    assert "larger" not in done.stderr
+
+
+def test_a_group_that_is_too_large_is_said_and_no_error(rlvr, file, failures, tmp_path):
+    """As two files give it, sampled with different --samples."""
+    first = next(iter(failures.values()))
+    lines = [json.dumps({**first, "rollout_id": f"r{index}", "group_size": 2}) for index in range(5)]
+    for options in ([], ["--per-group", "1"]):
+        done = rlvr("find-pivots", file(lines), *options, "--metrics", tmp_path / "metrics.jsonl")
+        assert "warning: 1 groups are larger than their group_size; were they sampled twice" in done.stderr
+        assert "smaller" not in done.stderr
+        figures = records((tmp_path / "metrics.jsonl").read_text())[-1]
+        assert (figures["groups_oversized"], figures["groups_unfinished"]) == (1, 0)
+
+
+def test_the_methods_are_those_that_there_are():
+    program = typer.main.get_command(app).get_command(None, "find-pivots")
+    [method] = [option for option in program.params if option.name == "method"]
+    assert get_args(method.type_descriptor.annotation) == METHODS
 
 
 def test_a_higher_threshold_makes_more_rollouts_fail(rlvr, scored, history, tmp_path):
@@ -230,6 +252,11 @@ def test_bad_records_name_their_place_and_can_be_set_aside(rlvr, scored, failure
     assert "2 bad records set aside" in done.stderr
     twice = rlvr("find-pivots", scored, scored, code=1)
     assert "is a file named twice?" in twice.stderr
+    once = rlvr("find-pivots", scored, "--per-group", 2).stdout
+    twice = rlvr("find-pivots", scored, scored, "--per-group", 2, "--on-error", "skip")
+    assert twice.stdout == once
+    assert "40 bad records set aside" in twice.stderr
+    assert "groups are" not in twice.stderr
 
 
 def test_a_history_that_is_none(rlvr, scored, tmp_path):
@@ -239,6 +266,9 @@ def test_a_history_that_is_none(rlvr, scored, tmp_path):
     path.write_text('{"stream": "branch", "pivot_id": "p", "depth": 0.5, "policy_step": 0}\n')
     done = rlvr("find-pivots", scored, "--history", path, code=1)
     assert done.stderr == f"rlvr find-pivots: {path}:1: verdict is missing; run rlvr verify on it first\n"
+    path.write_text('{"stream": "branch", "pivot_id": "p", "policy_step": 0, "verdict": "wrong", "reward": 0}\n')
+    done = rlvr("find-pivots", scored, "--history", path, code=1)
+    assert "1: depth is missing: its pivot had none; leave such branches out of --history" in done.stderr
     path.write_text(next(line for line in scored.read_text().splitlines()) + "\n")
     done = rlvr("find-pivots", scored, "--history", path)  # main rollouts are no observations
     assert "P = 1 until more than 10 observations hold both outcomes (0 observations" in done.stderr
@@ -268,6 +298,8 @@ def test_a_model_without_a_tokenizer(rlvr, scored, tmp_path):
     done = rlvr("find-pivots", scored, "--segments", "sentences", "--model", tmp_path, code=1)
     assert done.stderr.startswith(f"rlvr find-pivots: model {tmp_path}: has no tokenizer.json")
     assert rlvr("find-pivots", scored, "--model", tmp_path).stdout  # tokens need none
+    done = rlvr("find-pivots", scored, "--segments", "lines", "--model", "nowhere", code=1)
+    assert done.stderr.startswith("rlvr find-pivots: model nowhere: is no directory; give `tiny` or a local directory")
 
 
 def test_pivots_go_to_parquet_and_back(rlvr, scored, tmp_path):
@@ -281,4 +313,6 @@ def test_nothing_heavy_is_imported(scored):
     code += f"sys.argv[1:] = ['find-pivots', {str(scored)!r}, '--segments', 'sentences']\n"
     code += "from rlvr_cli.cli import main\nmain()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"torch", "transformers", "numpy", "pyarrow", "sklearn"} & set(done.stderr.split())
+    loaded = set(done.stderr.split())
+    assert {"rlvr_cli.stages.find_pivots", "tokenizers"} <= loaded  # it did its work, and this is the list
+    assert not {"torch", "transformers", "numpy", "pyarrow", "sklearn"} & loaded

@@ -1,6 +1,7 @@
 """`rlvr train-step` on what the embedded policy really sampled: main rollouts and the branches of their failures."""
 
 import math
+import re
 import shutil
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from rlvr_cli.stages import resample as branches
 from rlvr_cli.stages import rollout as main
 from rlvr_cli.stages.verify import verify
 from rlvr_cli.tiny.problems import generate
+from rlvr_cli.training.batches import Sequence, mini_batches
 
 MAX_TOKENS = 120
 
@@ -51,11 +53,11 @@ def write(path: Path, records: list[Record]) -> None:
 
 
 def train_step(*arguments: str, code: int = 0, output: str = "p1", fresh: bool = True) -> tuple[dict, str]:
-    """Run the command, all rollouts one mini-batch, in float64; its card and what it told."""
+    """Run the command in float64, all rollouts one mini-batch unless told otherwise; its card and what it told."""
     if fresh:
         shutil.rmtree(output, ignore_errors=True)
     common = ["--dtype", "float64", "--mini-batch", "0", "-o", output]
-    done = CliRunner().invoke(app, ["train-step", *arguments, *common])
+    done = CliRunner().invoke(app, ["train-step", *common, *arguments])
     assert done.exit_code == code, done.output
     return orjson.loads((Path(output) / "rlvr.json").read_bytes()) if code == 0 else {}, done.stderr
 
@@ -173,6 +175,61 @@ def test_warnings_name_the_stream(files, sampled):
     assert "main:" not in told
 
 
+def test_one_wrong_logprob_is_warned_of_wherever_it_lies(files, sampled, tmp_path):
+    """Its share in the mean is small. In a later mini-batch it is told from what the updates before it have moved."""
+    for place, mini_batch, by in ((0, "0", 3), (0, "8", 3), (-1, "8", 30)):
+        odd = [record.extended(logprobs=list(record["logprobs"])) for record in sampled[1]]
+        order = mini_batches([_bare(record) for record in odd], int(mini_batch), 0, 0)
+        wrong = next(record for record in odd if record["rollout_id"] == order[place][0].id)
+        wrong["logprobs"][-1] -= by
+        write(files / "branch.jsonl", odd)
+        _, told = train_step("branch.jsonl", "--mini-batch", mini_batch, "--learning-rate", "1e-4")
+        assert told.count("warning") == 1
+        if place == 0:
+            mean, largest = re.search(r"logprobs are (.*) from this policy's on average, (.*) at most", told).groups()
+            assert float(mean) < 0.02  # it would not tell
+            assert largest == f"{by}.00"
+        else:
+            assert f"warning: branch: one of the records' logprobs is {by}.0" in told
+    write(files / "branch.jsonl", sampled[1])
+    assert "warning" not in train_step("branch.jsonl", "--mini-batch", "8", "--learning-rate", "1e-3")[1]
+
+
+def _bare(record: Record) -> Sequence:
+    return Sequence(record["rollout_id"], (), (), (), 0.0, 1.0, 1, "branch")
+
+
+def test_a_rollout_that_is_there_twice_can_be_set_aside(files):
+    told = train_step("main.jsonl", "main.jsonl", "branch.jsonl", code=1)[1]
+    assert "main.jsonl:1: rollout_id " in told
+    assert " stands at main.jsonl:1 already; is a file named twice?" in told
+    card, _ = train_step("main.jsonl", "branch.jsonl")
+    again, told = train_step("main.jsonl", "branch.jsonl", "main.jsonl", "--on-error", "skip")
+    assert (again["policy_id"], again["records_digest"]) == (card["policy_id"], card["records_digest"])
+    assert "48 bad records set aside" in told
+
+
+def test_without_a_weight_there_is_no_step(files, tiny):
+    """The embedded policy's weights, to the bit: weight decay alone is no update."""
+    card, told = train_step("main.jsonl", "--alpha", "1", "--weight-decay", "0.5", "--dtype", "float32")
+    assert card["policy_id"] == tiny.id
+    assert "warning: no stream with a weight (--alpha, --branch-weight) has a signal: the policy stays as it is" in told
+    assert "; 0 updates on 0 rollouts, 0 tokens" in told
+    card, told = train_step("main.jsonl", "branch.jsonl", "--alpha", "1")
+    assert card["metrics"]["main"]["rollouts_trained"] == card["metrics"]["main"]["tokens_trained"] == 0
+    assert card["metrics"]["main"]["policy_loss"] is None
+    assert "; 1 update on 0 rollouts and 40 branches" in told
+    assert "warning" not in told
+
+
+def test_epsilon_is_added_to_the_deviation_of_grpo(files, sampled):
+    default, _ = train_step("branch.jsonl", "--advantage", "grpo")
+    given, _ = train_step("branch.jsonl", "--advantage", "grpo", "--epsilon", "1e-6")
+    halved, _ = train_step("branch.jsonl", "--advantage", "grpo", "--epsilon", "0.5")
+    assert default["metrics"]["grad_norm"] == given["metrics"]["grad_norm"] > 1.5 * halved["metrics"]["grad_norm"]
+    assert default["settings"]["epsilon"] == 1e-6
+
+
 def test_a_step_that_is_made_already_is_left_until_a_branch_changes(files, sampled):
     """Branches sampled again with another seed have the same ids: their tokens count too."""
     card, _ = train_step("main.jsonl", "branch.jsonl")
@@ -180,6 +237,12 @@ def test_a_step_that_is_made_already_is_left_until_a_branch_changes(files, sampl
     same, told = train_step("main.jsonl", "branch.jsonl", "--resume", fresh=False)
     assert "left as it is" in told
     assert same == card
+    # a record that nothing is learnt from is in the metrics all the same
+    more = [*sampled[1], sampled[1][0].extended(group_id="p", pivot_id="p", rollout_id="p-0")]
+    write(files / "branch.jsonl", more)
+    card, told = train_step("main.jsonl", "branch.jsonl", "--resume", fresh=False)
+    assert "left as it is" not in told
+    assert card["metrics"]["branch"]["groups_unjudged"] == 1
     other = [record.extended() for record in sampled[1]]
     other[0]["completion_token_ids"] = [*other[0]["completion_token_ids"][:-1], 7]
     write(files / "branch.jsonl", other)
@@ -197,9 +260,11 @@ def test_a_step_that_is_made_already_is_left_until_a_branch_changes(files, sampl
         (("--alpha", "1.5"), "--alpha is 1.5, expected a number from 0 to 1"),
         (("--alpha", str(math.nan)), "--alpha is nan"),
         (("--branch-weight", "-1"), "--branch-weight is -1.0, expected a number from 0 on"),
+        (("--epsilon", "1e-4"), "--epsilon is added to the deviation in --advantage grpo; leave it out here"),
+        (("--epsilon", "-1", "--advantage", "grpo"), "--epsilon is -1.0, expected a number from 0 on"),
     ],
 )
-def test_weights_that_make_no_sense_are_refused(files, options, told):
+def test_settings_that_make_no_sense_are_refused(files, options, told):
     assert told in train_step("main.jsonl", *options, code=2)[1]
 
 

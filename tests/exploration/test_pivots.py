@@ -120,11 +120,15 @@ def test_scores_of_tokens_and_of_one_token_segments_are_the_same_thing():
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ({}, "prm is missing, expected a list with a score for each of 3 segments or each of 120 completion tokens"),
+        (
+            {},
+            "prm is missing, expected a list with a score for each of 3 segments or each of 120 completion tokens; "
+            "score it again, cut by the same --segments",
+        ),
         ({"prm": 0.5}, "prm is no list"),
         ({"prm": [0.1, 0.2]}, "prm is 2 numbers"),
         ({"prm": [0.1, 0.2, 0.3, 0.4]}, "prm is 4 numbers"),
-        ({"prm": [0.1, -0.2, 0.3]}, "prm holds -0.2, expected numbers from 0 on"),
+        ({"prm": [0.1, -0.2, 0.3]}, "prm holds -0.2, expected numbers from 0 on; shift or exp() them"),
         ({"prm": [0.1, True, 0.3]}, "prm holds True"),
         ({"prm": [0.1, "x", 0.3]}, "prm holds 'x'"),
         ({"prm": [0.1, float("nan"), 0.3]}, "prm holds nan"),
@@ -137,11 +141,17 @@ def test_scores_that_do_not_fit_are_refused(columns, said):
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize("record", [failed(0), failed(0, prm=[]), failed(1, "stop"), failed(120, max_tokens=0)])
+def test_where_no_state_can_be_drawn_no_score_is_asked_for(record):
+    ends = Segments("tokens", 50).ends(record)
+    assert candidates(record, ends, Worth(score_column="prm")) == []
+
+
 PIVOTS = candidates(failed(210), [50, 100, 150, 200, 210], Worth(chance=CHANCE))
 WEIGHTS = {pivot.prefix_len: pivot.utility for pivot in PIVOTS}
 
 
-def likelihood(observed, weights):
+def p_value(observed, weights):
     """The p-value of a chi-square test of the observed counts against the weights."""
     total = sum(weights.values())
     drawn = observed.total()
@@ -150,8 +160,8 @@ def likelihood(observed, weights):
 
 def test_pivots_are_drawn_in_proportion_to_their_utility():
     observed = Counter(draw(PIVOTS, 1, seed)[0].prefix_len for seed in range(DRAWS))
-    assert likelihood(observed, WEIGHTS) > 0.001
-    assert likelihood(observed, dict.fromkeys(WEIGHTS, 1.0)) < 1e-9  # the test can tell
+    assert p_value(observed, WEIGHTS) > 0.001
+    assert p_value(observed, dict.fromkeys(WEIGHTS, 1.0)) < 1e-9  # the test can tell
 
 
 def test_the_second_pivot_is_drawn_in_proportion_among_those_left():
@@ -164,11 +174,11 @@ def test_the_second_pivot_is_drawn_in_proportion_among_those_left():
         if first != second
     }
     assert set(pairs) <= set(exact)  # never the same state twice
-    assert likelihood(pairs, exact) > 0.001
+    assert p_value(pairs, exact) > 0.001
     for first in WEIGHTS:
         left = {p: weight for p, weight in WEIGHTS.items() if p != first}
         seconds = Counter({second: count for (one, second), count in pairs.items() if one == first})
-        assert likelihood(seconds, left) > 0.001
+        assert p_value(seconds, left) > 0.001
 
 
 @given(st.lists(st.floats(1e-300, 1e308), min_size=1, max_size=8), st.integers(1, 10), st.integers(0, 2**31 - 1))

@@ -136,7 +136,7 @@ def test_ten_thousand_observations_are_kept():
     ("columns", "said"),
     [
         ({"pivot_id": None}, "pivot_id is missing; give scored branches: rlvr resample, then rlvr verify"),
-        ({"depth": None}, "depth is missing"),
+        ({"depth": None}, "depth is missing: its pivot had none; leave such branches out of --history"),
         ({"policy_step": None}, "policy_step is missing"),
         ({"depth": 0.0}, "depth is 0.0, expected above 0 and at most 1"),
         ({"depth": 1.5}, "depth is 1.5, expected above 0 and at most 1"),

@@ -83,6 +83,7 @@ def test_only_judged_failures_of_the_main_stream_have_pivots():
         "failures_without_candidate": 1,
         "pivots": 2,
         "groups_unfinished": 1,
+        "groups_oversized": 0,
     }
     raised = [r["rollout_id"] for r in find_pivots(records, plan(threshold=0.5))]
     assert raised == ["g-0", "g-4", "g-5"]
@@ -151,13 +152,46 @@ def test_a_groups_pivots_come_as_soon_as_it_is_whole():
     assert (next(pivots)["group_id"], read) == ("a", 1)
 
 
-def test_groups_that_are_not_whole_or_too_large():
-    counts = Counter()
+@pytest.mark.parametrize("per_group", [0, 1])
+def test_groups_that_are_not_whole_or_too_large_are_counted_apart(per_group):
     records = [rollout("a", 0), rollout("a", 1), rollout("b", 0, size=1), rollout("c", 0, group_size=0)]
-    assert len(list(find_pivots(records, plan(per_group=1), counts))) == 3
-    assert counts["groups_unfinished"] == 1
-    with pytest.raises(RecordError, match=r"^scored\.jsonl:2: group_id b has more rollouts than its group_size"):
-        list(find_pivots([*records, rollout("b", 1, size=1)], plan(per_group=1)))
+    records += [rollout("d", index, size=3) for index in range(7)]  # twice as many as planned, and one
+    counts = Counter()
+    pivots = list(find_pivots(records, plan(per_group=per_group), counts))
+    assert (counts["groups_unfinished"], counts["groups_oversized"]) == (1, 1)
+    assert Counter(pivot["group_id"] for pivot in pivots) == (
+        {"a": 1, "b": 1, "c": 1, "d": 1} if per_group else {"a": 2, "b": 1, "c": 1, "d": 7}
+    )
+    if per_group:  # what came after the first three came too late
+        assert {pivot["rollout_id"] for pivot in pivots} & {f"d-{index}" for index in range(7)} <= {"d-0", "d-1", "d-2"}
+
+
+def test_a_policy_that_nobody_can_name_has_pivots_too():
+    """A server cannot prove its weights: null is absent once it was read."""
+    unknown = rollout()
+    del unknown["policy_id"]
+    Checker(plan()).check(unknown)
+    [pivot] = find_pivots([unknown], plan())
+    assert pivot["pivot_id"] == stable_hash("g-0", pivot["prefix_len"], None, 3)
+    assert "policy_id" not in pivot
+
+
+def test_a_check_does_not_cut_what_the_stage_cuts_again():
+    """Cutting decodes every token, some of them twice; a check of the text decodes it as a whole."""
+    calls = 0
+
+    def decode(ids):
+        nonlocal calls
+        calls += 1
+        return "".join(" ." if index % 2 else " word" for index in ids)
+
+    words = plan(Segments("sentences", decode=decode))
+    record = rollout(completion_token_ids=list(range(40)), logprobs=[-1.0] * 40, completion=decode(list(range(40))))
+    calls = 0
+    Checker(words).check(record)
+    assert 1 <= calls <= 2
+    assert len(words.candidates(record)) == 20
+    assert calls > 40
 
 
 def test_scores_of_a_column_decide():
@@ -175,7 +209,6 @@ def test_scores_of_a_column_decide():
             for name in (
                 "rollout_id",
                 "group_id",
-                "policy_id",
                 "policy_step",
                 "logprobs",
                 "max_tokens",
@@ -201,22 +234,25 @@ def test_what_is_no_scored_rollout_is_refused(columns, said):
 def test_branches_and_unjudged_rollouts_are_no_errors():
     checker = Checker(plan())
     checker.check(Record({"stream": "branch"}))
-    checker.check(rollout(reward=None))
-    checker.check(rollout(reward=1.0))
+    checker.check(rollout(index=0, reward=None))
+    checker.check(rollout(index=1, reward=1.0))
 
 
-def test_a_failure_that_is_there_twice_is_refused():
+@pytest.mark.parametrize("reward", [0.0, 1.0, None])
+def test_a_rollout_that_is_there_twice_is_refused(reward):
+    """One that did not fail too: its file was named twice, and its group counts double."""
     checker = Checker(plan())
     checker.check(rollout(index=0))
-    checker.check(rollout(index=1))
+    checker.check(rollout(index=1, reward=reward))
     with pytest.raises(RecordError, match=r"^scored\.jsonl:2: rollout_id g-1 stands at scored\.jsonl:2 already"):
-        checker.check(rollout(index=1))
+        checker.check(rollout(index=1, reward=reward))
 
 
 def test_a_failure_that_cannot_be_cut_or_weighed_is_a_bad_record():
     with pytest.raises(RecordError, match="prm is missing"):
         Checker(plan(worth=Worth(score_column="prm"))).check(rollout())
     Checker(plan(worth=Worth(score_column="prm"))).check(rollout(reward=1.0))
+    Checker(plan(worth=Worth(score_column="prm"))).check(rollout(length=0))  # there is nothing to score
     words = Segments("sentences", decode=lambda ids: "another")
     with pytest.raises(RecordError, match="completion is not the text of completion_token_ids"):
         Checker(plan(words)).check(rollout())

@@ -86,8 +86,8 @@ def test_groups_are_whole_in_the_order_of_the_pivots_with_derived_ids(pivots, br
 
 
 def test_what_was_the_parents_alone_does_not_stay(pivots, make_engine, tokens, tiny):
-    (branch,) = branched([pivots[3].extended(round=2)], make_engine(), tokens, tiny, samples=1)
-    assert not {"verdict", "reward", "extracted", "verifier_detail", "shaping"} & set(branch)
+    (branch,) = branched([pivots[3].extended(round=2, stop=["."])], make_engine(), tokens, tiny, samples=1)
+    assert not {"verdict", "reward", "extracted", "verifier_detail", "shaping", "stop"} & set(branch)
     assert branch["round"] == 0
     # the history of find-pivots reads these
     assert (branch["depth"], branch["recoverability"], branch["utility"]) == (0.5, 0.25, 0.0625)

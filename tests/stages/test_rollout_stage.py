@@ -3,7 +3,7 @@
 import pytest
 
 from rlvr_cli.engines.engine import Sampling
-from rlvr_cli.records import Record, group_id, rollout_id, sample_seed
+from rlvr_cli.records import Record, check_columns, group_id, rollout_id, sample_seed
 from rlvr_cli.stages.rollout import Plan, rollout
 from rlvr_cli.tiny.problems import generate
 
@@ -13,8 +13,8 @@ def problems():
     return [Record(record, f"p.jsonl:{n}") for n, record in enumerate(list(generate("eval"))[::40], 1)]
 
 
-def sampled(problems, engine, tokens, tiny, samples=3, max_tokens=40, seed=0):
-    plan = Plan(tiny, samples, max_tokens, seed, Sampling())
+def sampled(problems, engine, tokens, tiny, samples=3, max_tokens=40, seed=0, stop=()):
+    plan = Plan(tiny, samples, max_tokens, seed, Sampling(stop=stop))
     return list(rollout(problems, engine, plan, tokens.prompt_ids, tokens.text))
 
 
@@ -68,7 +68,15 @@ def test_a_prompt_that_leaves_little_room_is_cut_at_the_context(make_engine, tok
     assert len(record["prompt_token_ids"]) + len(record["completion_token_ids"]) <= engine.context
 
 
-def test_stale_columns_of_an_earlier_judgement_do_not_stay(problems, make_engine, tokens, tiny):
-    old = problems[0].extended(verdict="correct", reward=1.0, depth=0.5)
+def test_stop_texts_are_told_where_there_are_some(problems, make_engine, tokens, tiny):
+    (record,) = sampled(problems[:1], make_engine(), tokens, tiny, samples=1, stop=(" .", "zz 9"))
+    assert record["stop"] == [" .", "zz 9"]
+    check_columns(record)
+    (record,) = sampled(problems[:1], make_engine(), tokens, tiny, samples=1)
+    assert "stop" not in record
+
+
+def test_stale_columns_of_an_earlier_sampling_do_not_stay(problems, make_engine, tokens, tiny):
+    old = problems[0].extended(verdict="correct", reward=1.0, depth=0.5, stop=["."])
     (record,) = sampled([old], make_engine(), tokens, tiny, samples=1)
-    assert not {"verdict", "reward", "depth"} & set(record)
+    assert not {"verdict", "reward", "depth", "stop"} & set(record)

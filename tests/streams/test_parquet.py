@@ -34,6 +34,7 @@ KNOWN = {
     "bool": st.booleans(),
     "ids": st.lists(st.integers(0, 2**31 - 1), max_size=4),
     "logprobs": st.lists(st.floats(-1e4, 0, width=32), max_size=4),
+    "strings": st.lists(TEXT, max_size=3),
     "messages": st.lists(st.fixed_dictionaries({"role": TEXT, "content": TEXT}), max_size=3),
     "json": JSON,
 }
@@ -97,12 +98,14 @@ def written(rows: Iterable[dict[str, Any]]) -> pa.Table:
 
 
 def test_known_columns_have_one_type_and_come_first() -> None:
-    table = written([{"mine": 1, "reward": 1, "completion_token_ids": [5], "logprobs": [-0.5], "problem_id": "p"}])
-    assert table.column_names == ["problem_id", "completion_token_ids", "logprobs", "reward", "mine"]
+    row = {"mine": 1, "reward": 1, "completion_token_ids": [5], "logprobs": [-0.5], "problem_id": "p", "stop": []}
+    table = written([row])
+    assert table.column_names == ["problem_id", "completion_token_ids", "logprobs", "stop", "reward", "mine"]
     assert [str(field.type) for field in table.schema] == [
         "string",
         "list<element: int32>",
         "list<element: float>",
+        "list<element: string>",
         "double",
         "int64",
     ]

@@ -5,7 +5,7 @@ import pytest
 from rlvr_cli.errors import RecordError
 from rlvr_cli.policy import Policy
 from rlvr_cli.records import Record
-from rlvr_cli.training.batches import Sequence, check_scored, form_step, micro_batches, mini_batches
+from rlvr_cli.training.batches import Checker, Sequence, check_scored, form_step, micro_batches, mini_batches
 
 POLICY = Policy("p", None, "w0", 0, 44)
 
@@ -66,12 +66,24 @@ def test_what_could_not_be_judged_is_no_part_of_the_baseline():
     assert [s.advantage for s in step.sequences] == [0.5, -0.5]
 
 
-def test_incomplete_groups_are_counted_and_doubled_rollouts_refused():
+def test_incomplete_groups_are_counted():
     assert form_step([scored("g", 0, 1.0)], "dr-grpo", 1e-6)["main"].incomplete == 1
-    for again in ("other.jsonl:1", "scored.jsonl:1"):  # another file, or the same file named twice
-        twice = [scored("g", 0, 1.0), Record(scored("g", 0, 1.0), again)]
-        with pytest.raises(RecordError, match=rf"{again}: rollout_id g-0 stands at scored\.jsonl:1 already"):
-            form_step(twice, "dr-grpo", 1e-6)
+
+
+@pytest.mark.parametrize("again", ["other.jsonl:1", "scored.jsonl:1"])  # another file, or the same file named twice
+def test_a_rollout_that_is_there_twice_is_refused(again):
+    checker = Checker(POLICY)
+    checker.check(scored("g", 0, 1.0))
+    checker.check(branch("p", 0, 1.0))
+    with pytest.raises(RecordError, match=rf"{again}: rollout_id g-0 stands at scored\.jsonl:1 already; is a file"):
+        checker.check(Record(scored("g", 0, 1.0), again))
+
+
+def test_the_checker_takes_other_policies_when_it_is_told_to():
+    other = scored("g", 0, 1.0, policy_id="w1")
+    with pytest.raises(RecordError, match="or --off-policy"):
+        Checker(POLICY).check(other)
+    Checker(POLICY, off_policy=True).check(other)
 
 
 @pytest.mark.parametrize(
@@ -134,23 +146,31 @@ def test_branches_that_cannot_be_trained_on_are_refused(columns, message):
 
 
 def test_branches_are_grouped_by_pivot_and_keep_what_they_sampled_themselves():
-    """Three branches of one pivot, one of which sampled nothing: it counts in the baseline alone."""
-    rewards = [1.0, 0.0, 0.0]
-    records = [branch("p", i, reward) for i, reward in enumerate(rewards)]
-    records[2] = branch("p", 2, 0.0, prefix_len=3)
+    """Three branches of one pivot, one of which had no room: rlvr verify gave it no reward, no baseline has it."""
+    records = [branch("p", i, reward) for i, reward in enumerate([1.0, 0.0])]
+    records.append(branch("p", 2, None, prefix_len=3, finish_reason="error"))
     records += [scored("p", i, float(i), rollout_id=f"m-{i}") for i in range(2)]  # an id of a main group, by chance
     for record in records:
         check_scored(POLICY, False, record)
     step = form_step(records, "dr-grpo", 1e-6)
     found = [(s.id, s.context, s.completion, s.logprobs) for s in step["branch"].sequences]
     assert found == [(f"p-{i}", (1, 2, 3), (4, 5), (-1.0, -1.0)) for i in range(2)]
-    assert [s.advantage for s in step["branch"].sequences] == pytest.approx([2 / 3, -1 / 3])
+    assert [s.advantage for s in step["branch"].sequences] == [0.5, -0.5]
+    assert step["branch"].unjudged == 1
     assert [(s.id, s.context, s.advantage) for s in step["main"].sequences] == [
         ("m-0", (1, 2), -0.5),
         ("m-1", (1, 2), 0.5),
     ]
     assert step["branch"].groups == step["main"].groups == {"mixed": 1}
     assert (step["branch"].rollouts, step["main"].rollouts) == (3, 2)
+
+
+def test_a_judged_rollout_without_a_token_of_its_own_counts_in_the_baseline_alone():
+    """No engine here makes one; a mean over its no tokens is none."""
+    records = [branch("p", 0, 1.0), branch("p", 1, 0.0), branch("p", 2, 0.0, prefix_len=3)]
+    sequences = form_step(records, "dr-grpo", 1e-6)["branch"].sequences
+    assert [s.id for s in sequences] == ["p-0", "p-1"]
+    assert [s.advantage for s in sequences] == pytest.approx([2 / 3, -1 / 3])
 
 
 def test_branch_groups_are_classified_by_reward_alone_and_shaped_for_advantages():

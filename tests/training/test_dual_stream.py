@@ -4,21 +4,18 @@ The plain version takes one record at a time, puts all of it through the model, 
 """
 
 import copy
-import random
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_dual_stream import made_up_records, only, plain_stream_loss, plain_tokens
 
 from rlvr_cli.engines.models import load_model
-from rlvr_cli.records import Record
 from rlvr_cli.training.batches import Sequence, form_step, mini_batches
 from rlvr_cli.training.loss import stream_weights
 from rlvr_cli.training.settings import LossSettings, UpdateSettings
 from rlvr_cli.training.update import Totals, accumulate_gradient, frozen_logprobs, update
-
-MAX_TOKENS = 30
 
 
 @pytest.fixture(scope="module")
@@ -26,122 +23,18 @@ def model(tiny):
     return load_model(tiny, "float64", "cpu")
 
 
-def made_up_records(seed: int = 0) -> list[Record]:
-    """Main groups of 4 and branch groups of 3, some without a signal; random ids and logprobs that fit nothing."""
-    rng = random.Random(seed)
-
-    def ids(count: int) -> list[int]:
-        return [rng.randrange(4, 40) for _ in range(count)]
-
-    records = []
-    for problem, rewards in enumerate(([0, 1, 0, 0], [1, 0, 0.5, 0], [0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 1, 0])):
-        prompt, temperature = ids(rng.randint(1, 9)), rng.choice([1.0, 0.7])
-        for index, reward in enumerate(rewards):
-            completion = ids(rng.randint(1, 14))
-            records.append(
-                Record().extended(
-                    group_id=f"m{problem}",
-                    rollout_id=f"m{problem}-{index}",
-                    stream="main",
-                    prompt_token_ids=prompt,
-                    completion_token_ids=completion,
-                    logprobs=[rng.uniform(-8, -2) for _ in completion],
-                    temperature=temperature,
-                    max_tokens=MAX_TOKENS,
-                    verdict="correct" if reward else "wrong",
-                    reward=float(reward),
-                    shaping=rng.uniform(-0.2, 0.2),
-                )
-            )
-    failed = [record for record in records if record["reward"] == 0]
-    for pivot, rewards in enumerate(([0, 0, 1], [1, 0, 1], [0, 0, 0], [1, 1, 1], [0, 1, 0], [0, 1, 0])):
-        parent = failed[pivot]
-        inherited = rng.randint(0, len(parent["completion_token_ids"]) - 1) if pivot else 0  # the first is at the root
-        for index, reward in enumerate(rewards):
-            new = ids(0 if (pivot, index) == (4, 2) else rng.randint(1, 9))  # one had no room for a token
-            records.append(
-                parent.extended(
-                    group_id=f"p{pivot}",
-                    pivot_id=f"p{pivot}",
-                    parent_rollout_id=parent["rollout_id"],
-                    prefix_len=inherited,
-                    rollout_id=f"p{pivot}-{index}",
-                    stream="branch",
-                    completion_token_ids=parent["completion_token_ids"][:inherited] + new,
-                    logprobs=parent["logprobs"][:inherited] + [rng.uniform(-8, -2) for _ in new],
-                    verdict="correct" if reward else "wrong",
-                    reward=float(reward),
-                    shaping=rng.uniform(-0.2, 0.2),
-                )
-            )
-    rng.shuffle(records)
-    return records
-
-
-def only(records: list[Record], stream: str) -> list[Record]:
-    return [record for record in records if record["stream"] == stream]
-
-
-def plain_tokens(model, records, s, reference=None):
-    """Every trained token of one stream, as (record, its loss, its pg_loss, ratio, distance of logprobs)."""
-    groups: dict[str, list[Record]] = {}
-    for record in records:
-        groups.setdefault(record.get("pivot_id", record["group_id"]), []).append(record)
-    for group in groups.values():
-        if len({record["reward"] for record in group}) == 1:
-            continue
-        shaped = [record["reward"] + record.get("shaping", 0) for record in group]
-        for record, worth in zip(group, shaped, strict=True):
-            advantage = worth - sum(shaped) / len(shaped)
-            prompt, completion = record["prompt_token_ids"], record["completion_token_ids"]
-            mask = [index >= record.get("prefix_len", 0) for index in range(len(completion))]
-            ids = torch.tensor([prompt + completion])
-            scores = torch.log_softmax(model(input_ids=ids, use_cache=False).logits[0] / record["temperature"], -1)
-            if reference is not None:
-                with torch.no_grad():
-                    others = torch.log_softmax(reference(input_ids=ids).logits[0] / record["temperature"], -1)
-            for index, (token, old) in enumerate(zip(completion, record["logprobs"], strict=True)):
-                if not mask[index]:
-                    continue
-                distribution = scores[len(prompt) + index - 1]
-                ratio = torch.exp(distribution[token] - old)
-                pg_loss = -torch.min(ratio * advantage, ratio.clamp(1 - s.clip_low, 1 + s.clip_high) * advantage)
-                if advantage < 0:
-                    pg_loss = torch.min(pg_loss, torch.tensor(-s.dual_clip * advantage, dtype=torch.float64))
-                loss = pg_loss + s.entropy_coef * (distribution.exp() * distribution).sum()
-                if reference is not None:
-                    delta = others[len(prompt) + index - 1][token] - distribution[token]
-                    loss = loss + s.kl_coef * (torch.exp(delta) - delta - 1)
-                yield record, loss, pg_loss, ratio, abs(distribution[token] - old)
-
-
-def plain_stream_loss(model, records, aggregation, s, reference=None):
-    """L_main or L_branch; an empty stream has loss 0."""
-    found = [(record["rollout_id"], loss) for record, loss, *_ in plain_tokens(model, records, s, reference)]
-    names = [name for name, _ in found]
-    total = torch.zeros((), dtype=torch.float64)
-    for name, loss in found:
-        match aggregation:
-            case "token-mean":
-                total = total + loss / len(found)
-            case "sequence-mean":
-                total = total + loss / names.count(name) / len(set(names))
-            case "constant":
-                total = total + loss / (len(set(names)) * MAX_TOKENS)
-    return total
-
-
 def gradient_of(model) -> torch.Tensor:
     return torch.cat([parameter.grad.flatten() for parameter in model.parameters() if parameter.grad is not None])
 
 
-def accumulated(model, records, wanted, reference=None):
-    """Loss, gradient and totals of all records as one mini-batch."""
+def accumulated(model, records, wanted, reference=None, trainer=None):
+    """Loss, gradient and totals of all records as one mini-batch; `trainer` is the model that gives logπ_old."""
     sequences = [sequence for stream in form_step(records, "dr-grpo", 0).values() for sequence in stream.sequences]
     frozen = frozen_logprobs(reference, sequences, 100) if reference is not None else {}
+    old = frozen_logprobs(trainer, sequences, 100) if trainer is not None else {}
     totals = Totals()
     model.zero_grad(set_to_none=True)
-    accumulate_gradient(model, sequences, wanted, totals, {}, frozen, fresh=True)
+    accumulate_gradient(model, sequences, wanted, totals, old, frozen)
     return totals.loss, gradient_of(model), totals
 
 
@@ -174,6 +67,22 @@ def test_loss_and_gradient_equal_the_plain_version(model, another, aggregation, 
     plain.backward()
     assert loss == pytest.approx(plain.item(), rel=1e-9)
     assert torch.allclose(gradient, gradient_of(model), rtol=1e-6, atol=1e-9)
+
+
+def test_old_logprobs_of_the_trainer_bring_importance_weights(model, another):
+    """The ratio is to the policy before the step, min(exp(logπ_old - logπ_sampler), 2) weighs each token's loss."""
+    records = made_up_records()
+    for record in records:  # some weights on each side of the cap
+        record["logprobs"] = [value / 2 for value in record["logprobs"]]
+    wanted = UpdateSettings(micro_tokens=100)
+    loss, gradient, _ = accumulated(model, records, wanted, trainer=another)
+    model.zero_grad(set_to_none=True)
+    streams = (only(records, "main"), only(records, "branch"))
+    plain = sum(plain_stream_loss(model, one, "token-mean", wanted.loss, trainer=another) for one in streams)
+    plain.backward()
+    assert loss == pytest.approx(plain.item(), rel=1e-9)
+    assert torch.allclose(gradient, gradient_of(model), rtol=1e-6, atol=1e-9)
+    assert loss != pytest.approx(accumulated(model, records, wanted)[0], rel=1e-3)
 
 
 @pytest.mark.parametrize("micro_tokens", [1, 60, 10**6])
@@ -230,20 +139,26 @@ def test_an_empty_stream_contributes_nothing(model, alpha, main, branch):
     assert torch.allclose(gradient, sums[1], rtol=1e-9, atol=1e-12)
 
 
-def test_the_figures_of_each_stream_are_its_own(model):
+def test_the_figures_of_each_stream_are_its_own(model, another):
     records = made_up_records()
     wanted = UpdateSettings(loss=LossSettings(branch_weight=0.3), micro_tokens=100)
-    _, _, totals = accumulated(model, records, wanted)
+    _, _, totals = accumulated(model, records, wanted, another)
     for stream in ("main", "branch"):
-        found = list(plain_tokens(model, only(records, stream), wanted.loss))
+        found = list(plain_tokens(model, only(records, stream), wanted.loss, another))
         figures = totals.streams[stream].figures()
-        pg_losses, ratios, gaps = ([float(token[i].detach()) for token in found] for i in (2, 3, 4))
+        pg_losses, ratios, gaps, entropies, k3s, clipped = (
+            [float(token[i].detach()) for token in found] for i in range(2, 8)
+        )
         assert figures["tokens_trained"] == len(found)
         assert figures["policy_loss"] == pytest.approx(sum(pg_losses) / len(found))  # before λ
         assert figures["ratio"] == pytest.approx(sum(ratios) / len(found))
         assert figures["ratio_max"] == pytest.approx(max(ratios))
         assert figures["logprob_gap"] == pytest.approx(sum(gaps) / len(found))
         assert figures["logprob_gap_max"] == pytest.approx(max(gaps))
+        assert figures["entropy"] == pytest.approx(sum(entropies) / len(found))
+        assert figures["kl"] == pytest.approx(sum(k3s) / len(found), rel=1e-5)
+        assert figures["clip_fraction"] == pytest.approx(sum(clipped) / len(found))
+        assert 0 < sum(clipped) != len(found) / 2
     together = totals.streams["main"].policy_loss + 0.3 * totals.streams["branch"].policy_loss
     assert totals.loss == pytest.approx(together)
 
@@ -284,6 +199,14 @@ def test_losses_are_means_over_the_mini_batches_that_held_the_stream(tiny):
     together = sum(sum(values) for values in losses.values())
     assert totals.figures()["loss"] == pytest.approx(together / 4)
     assert totals.figures()["updates"] == 4
+    # the weights stand still, and the gradient norms are those of the mini-batches
+    norms = []
+    for batch in batches:
+        model.zero_grad(set_to_none=True)
+        accumulate_gradient(model, batch, wanted, Totals(), {}, {})
+        norms.append(gradient_of(model).norm().item())
+    assert totals.figures()["grad_norm"] == pytest.approx(sum(norms) / 4)
+    assert totals.figures()["grad_norm_max"] == pytest.approx(max(norms))
 
 
 def test_weights_of_the_streams():

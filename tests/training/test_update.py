@@ -107,7 +107,7 @@ def test_the_gap_between_sampler_and_trainer_is_measured(model):
         for s in sequences
     ]
     totals = Totals()
-    accumulate_gradient(model, shifted, UpdateSettings(), totals, {}, {}, fresh=True)
+    accumulate_gradient(model, shifted, UpdateSettings(), totals, {}, {})
     main = totals.streams["main"]
     assert main.gap_max == pytest.approx(0.5)
     count = sum(len(s.completion) for s in shifted)
