@@ -18,7 +18,6 @@ from rlvr_cli.training.settings import TrainSettings
 # Beyond these the sampler and the trainer disagree by more than the rounding of bfloat16.
 GAP_MEAN = 0.02
 GAP_LARGEST = 1.0
-DRIFT_LARGEST = 10.0  # and no step's own motion takes a logprob this far: the record's is wrong
 
 
 def train_step(
@@ -83,16 +82,12 @@ def train_step(
             for name, stream in step.items()
         }
         for name, figures in streams.items():
-            gap, largest, drift = (figures[f"logprob_{what}"] for what in ("gap", "gap_max", "drift_max"))
-            if gap is None:
-                continue
-            if gap > GAP_MEAN or largest > GAP_LARGEST:
+            gap, largest = figures["logprob_gap"], figures["logprob_gap_max"]
+            if gap is not None and (gap > GAP_MEAN or largest > GAP_LARGEST):
                 warn(
                     f"{name}: the records' logprobs are {gap:.3f} from this policy's on average, "
                     f"{largest:.2f} at most: was it sampled in lower precision, or by another policy?"
                 )
-            elif drift > DRIFT_LARGEST:
-                warn(f"{name}: one of the records' logprobs is {drift:.2f} from this policy's: was it changed?")
         metrics = {
             "policy_step": policy.step + 1,
             **totals.figures(),

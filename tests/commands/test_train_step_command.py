@@ -175,22 +175,19 @@ def test_warnings_name_the_stream(files, sampled):
     assert "main:" not in told
 
 
-def test_one_wrong_logprob_is_warned_of_wherever_it_lies(files, sampled, tmp_path):
-    """Its share in the mean is small. In a later mini-batch it is told from what the updates before it have moved."""
-    for place, mini_batch, by in ((0, "0", 3), (0, "8", 3), (-1, "8", 30)):
+def test_one_wrong_logprob_is_warned_of(files, sampled, tmp_path):
+    """In a stream's first mini-batch: later on the policy's own motion is in the distance, and is no fault."""
+    for mini_batch in ("0", "8"):
         odd = [record.extended(logprobs=list(record["logprobs"])) for record in sampled[1]]
         order = mini_batches([_bare(record) for record in odd], int(mini_batch), 0, 0)
-        wrong = next(record for record in odd if record["rollout_id"] == order[place][0].id)
-        wrong["logprobs"][-1] -= by
+        wrong = next(record for record in odd if record["rollout_id"] == order[0][0].id)
+        wrong["logprobs"][-1] -= 3
         write(files / "branch.jsonl", odd)
         _, told = train_step("branch.jsonl", "--mini-batch", mini_batch, "--learning-rate", "1e-4")
         assert told.count("warning") == 1
-        if place == 0:
-            mean, largest = re.search(r"logprobs are (.*) from this policy's on average, (.*) at most", told).groups()
-            assert float(mean) < 0.02  # it would not tell
-            assert largest == f"{by}.00"
-        else:
-            assert f"warning: branch: one of the records' logprobs is {by}.0" in told
+        mean, largest = re.search(r"logprobs are (.*) from this policy's on average, (.*) at most", told).groups()
+        assert float(mean) < 0.02  # it would not tell
+        assert largest == "3.00"
     write(files / "branch.jsonl", sampled[1])
     assert "warning" not in train_step("branch.jsonl", "--mini-batch", "8", "--learning-rate", "1e-3")[1]
 
