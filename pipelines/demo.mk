@@ -56,10 +56,6 @@ ifneq ($(strip $(before)),$(strip $(settings)))
 $(error $(RUN) was made with $(before); give these again, name another RUN, or remove it)
 endif
 endif
-ifeq ($(findstring n,$(firstword -$(MAKEFLAGS))),)  # but for make -n
-$(shell mkdir -p $(RUN) && echo '$(settings)' > $(RUN)/settings)
-endif
-
 # make deletes what an interrupted recipe was making, but a policy is a directory that is put in place whole.
 .PRECIOUS: $(steps:%=$(RUN)/step-%/policy/rlvr.json)
 
@@ -100,6 +96,7 @@ $(1)/problems.jsonl: $(if $(grows),$(3:%=%/children.jsonl)) $(3:%=%/stats.jsonl)
 	@mkdir -p $$(@D)
 	$(RLVR) select $(PROBLEMS) $(if $(grows),$(3:%=%/children.jsonl)) --step $(4) --batch $(BATCH) --seed $(SEED) \
 		--mix $(MIX) $(3:%=--stats %/stats.jsonl) --metrics $$(@D)/metrics.jsonl -o $$@
+	@echo '$(settings)' > $(RUN)/settings
 
 $(1)/rollouts.jsonl: $(1)/problems.jsonl $(2:%=%/policy/rlvr.json)
 	$(ROLLOUT) $$< --samples $(SAMPLES) --seed $(SEED) $(2:%=--model %/policy) --metrics $$(@D)/metrics.jsonl -o $$@

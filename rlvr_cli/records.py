@@ -172,7 +172,10 @@ def _shown(value: Any) -> str:
     try:
         text = orjson.dumps(value, default=repr).decode()
     except TypeError:  # beyond 64 bits, or nested too deep
-        text = repr(value)
+        try:
+            text = repr(value)
+        except RecursionError:
+            return "a deeply nested value"
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -28,7 +28,7 @@ def bucketize(
     Never solved by the base policy is `hard`, the rest is halved into `medium` and `easy`. Without --base that policy
     is the one of the earliest step in the input.
     """
-    with Run("bucketize", io, resumable=False) as run:
+    with Run("bucketize", io, resumable=False, reads={"--base": base}) as run:
         counts: Counter[str] = Counter()
         known = read_all(base, check_scored) if base else None
         rows = list(stage(run.read(check_scored), known, counts))

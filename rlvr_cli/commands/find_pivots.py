@@ -77,7 +77,7 @@ def find_pivots(
     if not math.isfinite(threshold):
         raise UsageError(f"--threshold is {threshold}, expected a number")
     kind, size = parse(segments)
-    with Run("find-pivots", io, resumable=False) as run:
+    with Run("find-pivots", io, resumable=False, reads={"--history": history}) as run:
         decode = decoder(locate(model)) if kind in PATTERNS else None
         seen = observations(read_all(history, check_branch), threshold) if history else []
         chance = fit(seen)

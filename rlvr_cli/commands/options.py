@@ -121,6 +121,9 @@ def with_io(
 
         @functools.wraps(command)
         def packed(**values: Any) -> None:
+            for name, value in values.items():
+                if isinstance(value, int) and abs(value) >= 2**63:
+                    raise UsageError(f"--{name.replace('_', '-')} is {value}, expected a number of at most 64 bits")
             given = {field.name: values.pop(field.name) for field in fields(IO) if field.name in values}
             command(_io(given), **values)  # type: ignore[call-arg]
 
@@ -173,6 +176,10 @@ def parse_shard(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
     index, slash, count = text.partition("/")
-    if not (slash and index.isdecimal() and count.isdecimal() and int(index) < int(count)):
+    if not (slash and _count(index) and _count(count) and int(index) < int(count)):
         raise UsageError(f"--shard is {text}, expected I/N with I from 0 to N - 1, such as 0/4")
     return int(index), int(count)
+
+
+def _count(text: str) -> bool:
+    return text.isdecimal() and len(text) < 19  # Python refuses to read very long numbers

@@ -28,7 +28,8 @@ class Run:
     """A command's run, as a context manager: streams are opened, messages told, figures kept, all closed in the end.
 
     `settings` are the options (and the policy's id) that the output depends on: an unfinished run is gone on with only
-    if they are the same. `records_out=False` is for a command whose output is no stream of records.
+    if they are the same. `records_out=False` is for a command whose output is no stream of records. `writes` are the
+    options that name further files that the command writes, with their values; `reads` those that name side inputs.
     """
 
     def __init__(
@@ -39,6 +40,8 @@ class Run:
         *,
         resumable: bool = True,
         records_out: bool = True,
+        writes: dict[str, str | None] | None = None,
+        reads: dict[str, list[str] | None] | None = None,
     ) -> None:
         self.command = command
         self.total: int | None = None  # records that will be written, where that is known: the progress bar's end
@@ -47,6 +50,8 @@ class Run:
         self._settings = settings or {}
         self._resumable = resumable
         self._records_out = records_out
+        self._writes = {"--rejects": io.rejects, "--metrics": io.metrics, **(writes or {})}
+        self._reads = reads or {}
         self._stack = ExitStack()
         self._figures: dict[str, Any] = {}
         self._read = self._written = 0
@@ -70,14 +75,30 @@ class Run:
         return self
 
     def _apart(self, sources: list[Source]) -> list[Source]:
-        """The sources without the output, where a directory or glob brought it in; no other written file may be one."""
+        """The sources without the output, where a directory or glob brought it in; no other written file may be one.
+
+        A side input may be no written file at all: it would be lost.
+        """
         read = {source.path.resolve(): source for source in sources if source.path is not None}
-        for option, name in (("--rejects", self._io.rejects), ("--metrics", self._io.metrics)):
+        beside = {
+            source.path.resolve(): option
+            for option, names in self._reads.items()
+            for source in inputs.side(names or [])
+            if source.path is not None
+        }
+        written: dict[Path, str] = {}
+        for option, name in {"--output": self._io.output, **self._writes}.items():
             if name is None:
                 continue
-            taken = "is an input" if Path(name).resolve() in read else None
-            if self._io.output is not None and Path(name).resolve() == Path(self._io.output).resolve():
-                taken = "and --output name the same file"
+            place = Path(name).resolve()
+            taken = None
+            if place in beside:
+                taken = f"is read as {beside[place]}"
+            elif place in written:
+                taken = f"and {written[place]} name the same file"
+            elif place in read and option != "--output":
+                taken = "is an input"
+            written[place] = option
             if taken:
                 self._metrics = None  # no line of this failure may go there
                 raise UsageError(f"{option} {name} {taken}; name another one")
@@ -203,6 +224,8 @@ class Run:
             os.write(self._stdout, dumps(line) + b"\n")
         except BrokenPipeError as error:
             raise ClosedPipeError from error
+        except OSError as error:
+            self.warn(f"standard output cannot be written: {error.strerror}")  # what was made is made
 
     def figures(self, **figures: Any) -> None:
         """Figures for --metrics."""

@@ -26,11 +26,16 @@ DEVICE = Annotated[str, opt("--device", help="cpu, cuda, or auto for the better 
 ONCE = "rlvr convert --drop-duplicates keeps the first"
 
 
+LARGEST_COUNT = 2**20  # of samples a group: what counts them later has room for no more
+
+
 def check_positive(**options: int) -> None:
-    """Raise UsageError for an option, named as its parameter is, that is less than 1."""
+    """Raise UsageError for an option, named as its parameter is, that is less than 1, or samples beyond all use."""
     for name, value in options.items():
         if value < 1:
             raise UsageError(f"--{name.replace('_', '-')} is {value}, expected at least 1")
+    if options.get("samples", 1) > LARGEST_COUNT:
+        raise UsageError(f"--samples is {options['samples']}, expected at most {LARGEST_COUNT}")
 
 
 def check_sampling(sampling: Sampling) -> None:

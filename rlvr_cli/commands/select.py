@@ -94,7 +94,7 @@ def select(
     tuning = _tuning(method, half_life, unsolved_cap, rest, mastery)
     shares = parse_mix(mix) if mix is not None else None
     informed = method in INFORMED or (shares is not None and "frontier" in shares)
-    with Run("select", io, resumable=False) as run:
+    with Run("select", io, resumable=False, reads={"--stats": stats}) as run:
         if informed and not stats and step:
             run.warn(f"no --stats at step {step}: every problem counts as untried")
         if stats and not informed:
@@ -217,7 +217,7 @@ def _tell_mix(run: Run, tally: Tally, shares: Shares) -> str:
 
 def _tell_short(run: Run, tally: Tally, batch: int, shares: Shares | None, tuning: Tuning) -> None:
     chosen = tally.reasons.total()
-    if chosen == tally.read and shares is None:
+    if chosen and chosen == tally.read and shares is None:
         run.warn(f"--batch is {batch} and there are {chosen} problems: all of them are chosen")
     elif tally.method == "never-give-up":
         left = "--unsolved-cap leaves" if shares is None else "--mix and --unsolved-cap leave"

@@ -68,7 +68,7 @@ def synthesize(
     """
     plan = Plan(_operators(operators), children, count, max_generation, seed)
     _check(plan, near, overlap, max_words)
-    with Run("synthesize", io, resumable=False) as run:
+    with Run("synthesize", io, resumable=False, reads={"--known": known, "--avoid": avoid}) as run:
         run.total = count or None
         report = Report()
         others = read_all(known, check_problem) if known else ()

@@ -64,7 +64,7 @@ def parse(text: str) -> tuple[str, int]:
     kind, colon, size = text.partition(":")
     if kind in PATTERNS and not colon:
         return kind, 0
-    if kind in ("tokens", "parts") and size.isdecimal() and int(size) > 0:
+    if kind in ("tokens", "parts") and size.isdecimal() and len(size) < 19 and int(size) > 0:
         return kind, int(size)
     raise UsageError(f"--segments is {text}, expected tokens:N, sentences, lines or parts:N with N from 1")
 

@@ -108,7 +108,9 @@ def mastered(problems: Iterable[Record], histories: Mapping[str, History], thres
     """
     children: dict[str, list[Last]] = {}
     for record in problems:
-        parent, child = histories.get(record.get("parent_id", "")), histories.get(record["problem_id"])
+        if "parent_id" not in record:
+            continue
+        parent, child = histories.get(record["parent_id"]), histories.get(record["problem_id"])
         if parent is not None and parent.last.outcome == "too_hard" and child is not None and child.last.n:
             children.setdefault(record["parent_id"], []).append(child.last)
     return {

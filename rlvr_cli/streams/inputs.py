@@ -147,11 +147,16 @@ def read(source: Source) -> Iterator[Record | BadLine]:
         yield from read_lines(_lines(stream, source, kind), source.name)
 
 
-def read_all(paths: list[str], check: Callable[[Record], None]) -> Iterator[Record]:
-    """The records of a side input (`--stats`, `--base`), each checked. Any error stops."""
+def side(paths: list[str]) -> list[Source]:
+    """The sources of a side input (`--stats`, `--base`): as `expand`, but for standard input."""
     if "-" in paths:
         raise UserError("-: standard input is for the records themselves; name a file here")
-    for source in [source for path in paths for source in _expand_one(path)]:
+    return [source for path in paths for source in _expand_one(path)]
+
+
+def read_all(paths: list[str], check: Callable[[Record], None]) -> Iterator[Record]:
+    """The records of a side input, each checked. Any error stops."""
+    for source in side(paths):
         for item in read(source):
             if isinstance(item, BadLine):
                 raise RecordError(f"{item.where}: {item.reason}")

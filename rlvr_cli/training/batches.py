@@ -84,11 +84,20 @@ class Checker:
     policy: Policy
     off_policy: bool = False
     places: dict[str, str] = field(default_factory=dict)
+    _begun: dict[str, tuple[str, str]] = field(default_factory=dict)  # group -> what its rollouts begin with, and where
 
     def check(self, record: Record) -> None:
-        """Raise RecordError for what cannot be trained on, or was there before: it would count twice."""
+        """Raise RecordError for what cannot be trained on, does not fit its group, or would count twice."""
         check_scored(self.policy, self.off_policy, record)
         claim(self.places, record, "rollout_id", record["rollout_id"], "is a file named twice?")
+        inherited = record.get("prefix_len", 0)
+        start = stable_hash(record["prompt_token_ids"], inherited, record["completion_token_ids"][:inherited])
+        known, where = self._begun.setdefault(record["group_id"], (start, record.where))
+        if known != start:
+            raise RecordError(
+                f"{record.where}: group_id {record['group_id']} begins with other tokens at {where}: the rollouts of a "
+                "group share their prompt, branches what they inherited too; sample them again"
+            )
 
 
 def check_scored(policy: Policy, off_policy: bool, record: Record) -> None:
@@ -101,6 +110,9 @@ def check_scored(policy: Policy, off_policy: bool, record: Record) -> None:
     check_judged(record)
     check_exact(record)
     check_vocabulary(record, policy)
+    for name in ("reward", "shaping"):
+        if not abs(record.get(name, 0)) < 1e9:  # their sums and squares have to stay numbers
+            raise RecordError(f"{where}: {name} is {record[name]}, expected less than 1e9; scale it down")
     tokens = len(record["completion_token_ids"])
     if record["max_tokens"] < max(1, tokens):
         raise RecordError(f"{where}: max_tokens is {record['max_tokens']} and the completion has {tokens} tokens")

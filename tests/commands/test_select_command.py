@@ -291,3 +291,38 @@ def test_what_bucketize_writes_is_what_select_reads(problems, tmp_path):
         "never-give-up: last group mixed at step 3 (1/4)",
         *["never-give-up: untried"] * 3,
     ]
+
+
+@pytest.mark.parametrize("option", ["-o", "--rejects", "--metrics"])
+def test_a_side_input_is_never_written_over(problems, tmp_path, option):
+    side = tmp_path / "stats.jsonl"
+    side.write_text(json.dumps({"problem_id": "a", "n": 8, "n_correct": 4, "policy_step": 0}) + "\n")
+    before = side.read_bytes()
+    skip = ["--on-error", "skip"] if option == "--rejects" else []
+    done = rlvr("select", problems, "--stats", tmp_path / "*.jsonl", *skip, option, side)
+    assert done.returncode == 2
+    assert f"{side} is read as --stats; name another one" in done.stderr
+    assert side.read_bytes() == before
+
+
+def test_a_problem_without_an_id_of_its_own_is_no_parent(problems, tmp_path):
+    (tmp_path / "stats").mkdir()
+    rows = [{"problem_id": "", "n": 8, "n_correct": 0}, {"problem_id": "a", "n": 8, "n_correct": 8}]
+    (tmp_path / "stats" / "0.jsonl").write_text("".join(json.dumps({**row, "policy_step": 0}) + "\n" for row in rows))
+    done = rlvr("select", problems, "--stats", tmp_path / "stats", "--step", 1, "--batch", 6)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("arguments", [("--seed", 10**30), ("--batch", -(10**30)), ("--shard", f"0/{'9' * 5000}")])
+def test_numbers_beyond_64_bits_are_refused(problems, arguments):
+    done = rlvr("select", problems, *arguments)
+    assert done.returncode == 2
+    assert "unexpected" not in done.stderr
+
+
+def test_a_deeply_nested_column_can_be_set_aside(tmp_path):
+    path = tmp_path / "deep.jsonl"
+    path.write_text('{"prompt": ' + "[" * 250 + "]" * 250 + "}\n" + '{"prompt": "1 + 1 ="}\n')
+    done = rlvr("select", path, "--on-error", "skip")
+    assert done.returncode == 0, done.stderr
+    assert len(records(done.stdout)) == 1

@@ -3,6 +3,8 @@
 import math
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import orjson
@@ -269,3 +271,32 @@ def test_pivots_are_no_rollouts(files, sampled):
     write(files / "pivots.jsonl", [sampled[0][0].extended(prefix_len=0)])
     told = train_step("main.jsonl", "pivots.jsonl", code=1)[1]
     assert "pivots.jsonl:1: prefix_len stands on a main rollout: a pivot; run rlvr resample on it first" in told
+
+
+def test_rollouts_that_begin_with_other_tokens_are_no_group(files, sampled):
+    for change in (
+        lambda branch: branch.update(prefix_len=1),
+        lambda branch: branch.update(prompt_token_ids=[1, *branch["prompt_token_ids"]]),
+        lambda branch: branch.update(completion_token_ids=[9, *branch["completion_token_ids"][1:]]),
+    ):
+        changed = [Record(record) for record in sampled[1]]
+        change(changed[1])
+        write(files / "branch.jsonl", changed)
+        told = train_step("branch.jsonl", code=1)[1]
+        assert f"branch.jsonl:2: group_id {changed[1]['group_id']} begins with other tokens at branch.jsonl:1" in told
+
+
+@pytest.mark.parametrize("column", ["reward", "shaping"])
+def test_a_reward_beyond_all_sense_is_refused(files, sampled, column):
+    write(files / "main.jsonl", [sampled[0][0].extended(**{column: 1e308}), *sampled[0][1:]])
+    assert f"main.jsonl:1: {column} is 1e+308, expected less than 1e9" in train_step("main.jsonl", code=1)[1]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_standard_output_is_no_failure_of_the_step(files):
+    call = [sys.executable, "-m", "rlvr_cli", "train-step", "main.jsonl", "-o", "p1"]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(call, stdout=full, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, check=False)
+    assert done.returncode == 0
+    assert b"warning: standard output cannot be written" in done.stderr
+    assert (files / "p1" / "rlvr.json").is_file()
