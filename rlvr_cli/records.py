@@ -4,6 +4,9 @@ A record is one flat JSON object. Null and absent are one: a reader drops nulls,
 """
 
 import hashlib
+import math
+import sys
+from array import array
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -104,6 +107,27 @@ def _is_float32(value: Any) -> bool:
     return (type(value) is float or type(value) is int) and -3.4e38 < value < 3.4e38
 
 
+def _are_ids(value: Any) -> bool:
+    if not isinstance(value, list) or not set(map(type, value)) <= {int}:
+        return False
+    try:
+        packed = array("i", value).tobytes()
+    except OverflowError:
+        return False
+    return packed[_HIGH::4].isascii()  # the highest bit, the sign, is set in none of them
+
+
+def _are_logprobs(value: Any) -> bool:
+    if not isinstance(value, list) or not set(map(type, value)) <= {float, int}:
+        return False
+    try:
+        if math.hypot(*value) < 3.4e38:  # then each of them is, and a number
+            return True
+    except OverflowError:
+        return False
+    return all(map(_is_float32, value))
+
+
 def _is_messages(value: Any) -> bool:
     return isinstance(value, list) and all(
         isinstance(turn, dict)
@@ -114,19 +138,15 @@ def _is_messages(value: Any) -> bool:
     )
 
 
+_HIGH = 3 if sys.byteorder == "little" else 0  # the place of the highest of an integer's four bytes
+
 _TYPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "string": ("a string", lambda value: isinstance(value, str)),
     "int": ("an integer", _is_int),
     "float": ("a number", _is_float),
     "bool": ("true or false", lambda value: isinstance(value, bool)),
-    "ids": (
-        "a list of token ids",
-        lambda value: isinstance(value, list) and all(type(item) is int and 0 <= item < 2**31 for item in value),
-    ),
-    "logprobs": (
-        "a list of numbers",
-        lambda value: isinstance(value, list) and all(_is_float32(item) for item in value),
-    ),
+    "ids": ("a list of token ids", _are_ids),
+    "logprobs": ("a list of numbers", _are_logprobs),
     "strings": (
         "a list of strings",
         lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),

@@ -49,6 +49,10 @@ def judge_answer(record: Record) -> Judgement:
     return correct(extracted) if extracted == right else wrong(extracted, f"expected {right!r}")
 
 
+quick = judge
+quick_answer = judge_answer
+
+
 def _problem(record: Record) -> Chain:
     text = record.get("prompt")
     if text is None:

@@ -5,7 +5,7 @@ after its thinking. Case, punctuation and inner white space count.
 """
 
 from rlvr_cli.records import Record, check_columns
-from rlvr_cli.verifiers.extraction import find, nothing
+from rlvr_cli.verifiers.final import final_answer, shown
 from rlvr_cli.verifiers.judgement import Judgement, correct, wrong
 
 
@@ -16,13 +16,12 @@ def check(record: Record) -> None:
 
 def judge(record: Record) -> Judgement:
     """Compare texts."""
-    found = find(record)
-    if found.hedged:
-        return wrong(found.text, found.reason, **found.detail)
-    whole = None if found.rest is None else found.rest.strip()
-    text = found.text if found.text is not None else whole
-    if text is None:
-        return nothing(record, found.reason)
-    if text == record["answer"].strip():
-        return correct(text, **found.detail)
-    return wrong(text, f"expected {record['answer'].strip()!r}", **found.detail)
+    final = final_answer(record)
+    if isinstance(final, Judgement):
+        return final
+    text, found = final
+    gold = record["answer"].strip()
+    return correct(text, **found.detail) if text == gold else wrong(text, f"expected {shown(gold)}", **found.detail)
+
+
+quick = judge

@@ -6,13 +6,17 @@ statement with several numbers, the last counts in an equation (`6 * 7 = 42`), e
 """
 
 import re
+from fractions import Fraction
+from functools import lru_cache
 
 from rlvr_cli.errors import RecordError
 from rlvr_cli.records import Record, check_columns
 from rlvr_cli.verifiers.extraction import find, hedges, nothing
 from rlvr_cli.verifiers.judgement import Judgement, correct, wrong
 from rlvr_cli.verifiers.numbers import Number, numbers, only_number
+from rlvr_cli.verifiers.readings import plain_number
 
+TAIL = 4000  # characters that are looked at
 _CALCULATOR = re.compile(r"<<[^<>\n]*>>")  # GSM8K's own annotations: `6*7=<<6*7=42>>42`
 _SEVERAL = re.compile(r"\s*(?:,|;|and|&|\\quad)\s*\Z")
 
@@ -34,6 +38,12 @@ def judge(record: Record) -> Judgement:
     text = found.text if found.text is not None else found.rest
     if text is None:
         return nothing(record, found.reason)
+    if found.text is not None and (value := plain_number(text)) is not None:
+        return correct(text, **found.detail) if value == gold else wrong(text, f"expected {gold}", **found.detail)
+    if found.text is None:
+        text = text if len(text) <= TAIL else text[-TAIL:].partition(" ")[2]  # not half a number
+    elif len(text) > TAIL:
+        return wrong(text[:TAIL], f"the answer has {len(text)} characters", **found.detail)
     text = _CALCULATOR.sub("", text)
     there = numbers(text)
     if not there:
@@ -49,7 +59,11 @@ def judge(record: Record) -> Judgement:
     return wrong(number.text, f"expected {gold}", **found.detail)
 
 
-def _gold(answer: str) -> object:
+quick = judge
+
+
+@lru_cache(maxsize=4096)
+def _gold(answer: str) -> Fraction | None:
     number = only_number(answer.rpartition("####")[2])
     return None if number is None else number.value
 

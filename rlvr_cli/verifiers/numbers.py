@@ -13,9 +13,9 @@ LARGEST = 400  # beyond the range of a float
 
 # Unicode that stands for ASCII: minus signs, full-width digits and punctuation.
 _ASCII = str.maketrans("−‒–﹣－０１２３４５６７８９．，％", "-----0123456789.,%")
-_SEPARATORS = re.compile(r"(?<=\d)(?:\\,|\\!|\{,\}|,\\!|[\u00a0\u2009\u202f](?=\d))(?=\\!|\d)")
+_SEPARATORS = re.compile(r"(?<=\d)(?:\\,|\\!|\{,\}|,\\! ?|[\u00a0\u2009\u202f](?=\d))(?=\\!|\d)")
 _NUMBER = re.compile(
-    r"(?<![\w.,])"
+    r"(?<![A-Za-z0-9_.,])"  # a letter of another script may stand right before a number
     r"(?P<sign>[-+]?)[ ]?(?:\\?[$€£¥₹]|\\text\s*\{\s*\\?\$\s*\})?[ ]?(?P<inner>-?)"
     r"(?P<whole>\d{1,3}(?:,\d{3})+(?!\d)|\d+|(?=\.\d))"
     r"(?P<point>\.\d+)?"

@@ -2,7 +2,9 @@
 
 The function takes a record and returns a Judgement, a truth value, a score of 0 or more (more than 0 is `correct` with
 that reward), or a dict of `verdict` and `reward` (one can be left out), `extracted`, and anything else as detail.
-Whatever else it returns or raises is the judge's fault: verdict `error`, no reward.
+Whatever else it returns or raises is the judge's fault: verdict `error`, no reward. It runs in worker processes
+(pool.py): a record that it does not judge within the deadline, or that makes it run out of memory or crash, is
+`timeout`.
 """
 
 import importlib
@@ -27,15 +29,18 @@ def load_own(name: str) -> Callable[[Record], Judgement]:
         try:
             judgement = as_judgement(function(Record(record, record.where)))  # a copy: a judge changes no record
             orjson.dumps([judgement.extracted, judgement.detail])  # what no record can hold is the judge's fault too
+        except MemoryError:
+            raise  # it is the worker's to tell of
         except (Exception, SystemExit) as bad:  # a judge that exits is a judge that failed
-            return error(f"{type(bad).__name__}: {bad}".encode(errors="replace").decode())
+            return error(f"{type(bad).__name__}: {bad}".encode(errors="replace").decode()[:500])
         return judgement
 
     return judge
 
 
 def own_version(name: str) -> str:
-    """The `__version__` of the user's module; `unversioned` when it has none."""
+    """The `__version__` of the user's module; `unversioned` when it has none. Raises UsageError."""
+    _find(name)
     module = sys.modules.get(name.partition(":")[0])
     return str(getattr(module, "__version__", "unversioned"))
 

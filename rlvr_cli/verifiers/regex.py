@@ -4,19 +4,17 @@ What is matched: the box, `<answer>` tag, `####` line or stated answer when ther
 after its thinking, without white space around it. `.` does not match a line end unless the pattern says `(?s)`.
 
 The pattern comes from the owner of the data, the text from the policy, which may look for a text that makes the
-pattern backtrack without end: a match that takes longer than SECONDS is verdict `timeout`.
+pattern backtrack without end: so it is always matched in a worker, which the pool ends when its time is up.
 """
 
 import re
+import warnings
 from functools import lru_cache
 
-from rlvr_cli.errors import RecordError
+from rlvr_cli.errors import RecordError, first_line
 from rlvr_cli.records import Record, check_columns
-from rlvr_cli.verifiers.deadline import DeadlineError, deadline
-from rlvr_cli.verifiers.extraction import find, nothing
-from rlvr_cli.verifiers.judgement import Judgement, correct, timeout, wrong
-
-SECONDS = 1.0
+from rlvr_cli.verifiers.final import final_answer
+from rlvr_cli.verifiers.judgement import Judgement, correct, wrong
 
 
 def check(record: Record) -> None:
@@ -24,27 +22,25 @@ def check(record: Record) -> None:
     check_columns(record, required=["answer"], remedy="regex needs a pattern")
     try:
         _pattern(record["answer"])
-    except (re.error, RecursionError, OverflowError) as bad:
-        raise RecordError(f"{record.where}: answer is no regular expression ({bad}); see Python's re") from bad
+    except (re.error, RecursionError, OverflowError, ValueError) as bad:
+        raise RecordError(
+            f"{record.where}: answer is no regular expression ({first_line(bad)}); see Python's re"
+        ) from bad
 
 
 def judge(record: Record) -> Judgement:
     """Match the whole final answer."""
-    found = find(record)
-    if found.hedged:
-        return wrong(found.text, found.reason, **found.detail)
-    text = found.text if found.text is not None else found.rest
-    if text is None:
-        return nothing(record, found.reason)
-    text = text.strip()
-    try:
-        with deadline(SECONDS):
-            fits = _pattern(record["answer"]).fullmatch(text) is not None
-    except DeadlineError:
-        return timeout(text, SECONDS, **found.detail)
-    return correct(text, **found.detail) if fits else wrong(text, "the pattern does not match", **found.detail)
+    final = final_answer(record)
+    if isinstance(final, Judgement):
+        return final
+    text, found = final
+    if _pattern(record["answer"]).fullmatch(text):
+        return correct(text, **found.detail)
+    return wrong(text, "the pattern does not match", **found.detail)
 
 
 @lru_cache(maxsize=1024)
 def _pattern(answer: str) -> re.Pattern[str]:
-    return re.compile(answer)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of syntax that may change its meaning: it has not
+        return re.compile(answer)

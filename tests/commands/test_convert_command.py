@@ -190,7 +190,7 @@ def test_a_broken_off_run_is_gone_on_with_only_as_it_was_called():
             ["--from", "trl", "--instruction", "x"],
             "--instruction needs --from gsm8k or math; trl's prompts have theirs",
         ),
-        (["--from", "gsm8k", "--verifier", "judge"], "no verifier 'judge'; there are chain, "),
+        (["--from", "gsm8k", "--verifier", "judge"], "no verifier 'judge'; there are boxed, "),
         (["--from", "gsm8k", "--verifier", "os:system"], "--verifier os:system: records cannot name your own code"),
         (["--from", "squad"], "squad"),
     ],

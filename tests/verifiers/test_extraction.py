@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from rlvr_cli.verifiers.extraction import boxes, find, hedges, nothing
+from rlvr_cli.verifiers.extraction import boxes, find, find_box, hedges, nothing
 
 
 def found(completion, finish_reason="stop", prompt="1 + 1?"):
@@ -32,6 +32,18 @@ def found(completion, finish_reason="stop", prompt="1 + 1?"):
         ("The final answer is $x = 4$. I hope it is correct.", "$x = 4$", "phrase"),
         ("The answer is 4.5 m. Done", "4.5 m", "phrase"),
         ("The answer is:\n\\[\n4\n\\]\nQED", "\\[\n4\n\\]", "phrase"),
+        ("<thinking>the answer is 3</thinking> The answer is 4", "4", "phrase"),
+        ("<answer>The answer is 4</answer>", "4", "phrase"),
+        ("<|begin_of_box|>4<|end_of_box|>", "4", "tag"),
+        ("答案：4。谢谢", "4", "phrase"),
+        ("Die Antwort ist 4.", "4", "phrase"),
+        ("La respuesta es: 4", "4", "phrase"),
+        ("The answer to the answer to it is 4", "4", "phrase"),
+        ("answered: 3. The answer is 4", "4", "phrase"),
+        ("\\boxed{\\frac{1}{2}\n\nI mean \\boxed{4}", "4", "box"),  # a blank line ends mathematics
+        (r"\boxed{3}. I hope that helps. The final answer is $4$. Bye", "$4$", "phrase"),
+        (r"\boxed{4}. The final answer is above.", "4", "box"),
+        (r"\boxed{4}. The other answer is 3.", "4", "box"),
     ],
 )
 def test_the_answer_is_found(completion, answer, how):
@@ -83,6 +95,11 @@ def test_boxes_that_hedge(completion):
     [
         (r"$\boxed{-2} \quad \text{and} \quad \boxed{1}$", "-2, 1"),
         (r"\boxed{2}, \boxed{3}", "2, 3"),
+        (r"\boxed{2} books and \boxed{3} pens", "2, 3"),
+        (r"\boxed{2} \text{ for part (a) and } \boxed{3}", "2, 3"),
+        (r"$y_1 = \boxed{2}$ and $y_2 = \boxed{3}$", "2, 3"),
+        (r"\boxed{2} is too small, and so it is \boxed{3}", "3"),
+        (r"\boxed{2} books. The rest and \boxed{3}", "3"),
         ("\\boxed{5}\n\n**Final answer**\n\\boxed{5}", "5"),
         ("\\boxed{5} \\boxed{5}", "5"),
         (r"\boxed{3} + 1 = \boxed{4}", "4"),
@@ -109,6 +126,14 @@ def test_a_cut_completion_has_no_answer_that_its_cut_may_have_shortened(completi
 )
 def test_a_cut_completion_may_have_answered_before(completion):
     assert found(completion, "length").text == "12"
+
+
+def test_the_last_box_whatever_else_is_said():
+    record = {"completion": r"\boxed{3}. The final answer is $4$."}
+    assert find(record).text == "$4$"
+    assert find_box(record).text == "3"
+    assert find_box({"completion": "The answer is 4"}).reason == "there is no box"
+    assert find_box({"completion": r"\boxed{3} \boxed{"}).reason == "the last box is not closed"
 
 
 def test_text_without_a_statement_is_left_to_the_verifier():
@@ -138,6 +163,11 @@ def test_hedges(answer, hedge):
         "#" * 100_000,
         "\x00" * 100_000,
         "\u202e\u0130" * 50_000,
+        "\\boxed{\n\n" * 30_000,
+        "\\boxed{1} and " * 20_000,
+        "The final answer is " * 20_000,
+        "\\boxed{1}" + "final answer: x " * 20_000,
+        "</thinking>" * 20_000,
     ],
 )
 def test_hostile_text_ends_in_linear_time(text):

@@ -1,12 +1,15 @@
 """Mathematical equality: what is equal, what is not, and what is not judged at all."""
 
-import time
+import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import math_verify
 import pytest
 
+from rlvr_cli.errors import RecordError
 from rlvr_cli.records import Record
 from rlvr_cli.verifiers import math as verifier
+from rlvr_cli.verifiers import math_engine
 
 
 def judge(answer, completion, **columns):
@@ -110,23 +113,25 @@ def test_a_failure_of_the_engine_is_no_wrong_answer(monkeypatch):
         raise RuntimeError("no luck")
 
     monkeypatch.setattr(math_verify, "verify", broken)
-    it = judge("42", r"\boxed{41}")
+    it = judge("x^2 + 2x", r"\boxed{x(x+2)}")
     assert (it.verdict, it.reward) == ("error", None)
     assert it.detail["reason"] == "RuntimeError: no luck"
 
 
-def test_a_gold_answer_that_is_no_mathematics_is_the_datas_fault():
-    it = judge("forty two", r"\boxed{42}")
+def test_memory_that_runs_out_is_the_pools_business(monkeypatch):
+    def hungry(*args, **settings):
+        raise MemoryError
+
+    monkeypatch.setattr(math_verify, "verify", hungry)
+    with pytest.raises(MemoryError):
+        judge("x^2 + 2x", r"\boxed{x(x+2)}")
+
+
+def test_a_gold_answer_that_cannot_be_read_is_the_datas_fault():
+    it = judge("SRAC = LRAC", r"\boxed{42}")
     assert (it.verdict, it.reward) == ("error", None)
     assert "cannot be read as mathematics" in it.detail["reason"]
-
-
-def test_too_heavy_is_a_timeout(monkeypatch):
-    monkeypatch.setattr(verifier, "SECONDS", 0.3)
-    begun = time.monotonic()
-    it = judge("5", r"\boxed{\sum_{k=1}^{100000000} \frac{1}{k^3+k!}}")
-    assert (it.verdict, it.reward) == ("timeout", 0.0)
-    assert time.monotonic() - begun < 3
+    assert judge("SRAC = LRAC", r"\boxed{SRAC=LRAC}").verdict == "correct"
 
 
 def test_a_gold_answer_is_parsed_once(monkeypatch):
@@ -135,30 +140,57 @@ def test_a_gold_answer_is_parsed_once(monkeypatch):
     monkeypatch.setattr(
         math_verify, "parse", lambda text, *args, **settings: parsed.append(text) or parse(text, *args, **settings)
     )
-    verifier._parsed_gold.cache_clear()
+    math_engine._parsed_gold.cache_clear()
     for guess in range(3):
-        judge("7777", rf"\boxed{{{guess}}}")
+        judge("|y| + 7777", rf"\boxed{{|y| + {guess}}}")
     assert sum("7777" in text for text in parsed) == 1
 
 
-HOSTILE = {
-    "braces": "{" * 100_000,
-    "boxed braces": r"\boxed{" + "{" * 50_000 + "}" * 50_000 + "}",
-    "open displays": r"\[" * 30_000,
-    "open boxes": r"\boxed{" * 30_000,
-    "nested parentheses": r"\boxed{" + "(" * 900 + "1" + ")" * 900 + "}",
-    "null bytes": "\x00" * 100_000,
-    "right to left": "\u202e42\u202c" * 20_000,
-    "spaces": "The answer is 1" + " " * 50_000 + "x",
-    "digits": r"\boxed{" + "1" * 1900 + "}",
-    "fractions": r"\boxed{" + r"\frac{" * 300 + "}",
-    "dollars": "$" * 50_000,
-}
+def test_the_second_check_overrules_the_engine_and_says_so():
+    it = judge(r"\left|\frac{1}{2004!}\right|", r"\boxed{\left|\frac{1}{2006!}\right|}")
+    assert (it.verdict, it.detail["disagreement"]) == ("wrong", True)
+    assert it.detail["reason"] == "Math-Verify calls it equal, but the numbers differ"
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_text_ends_with_a_verdict(text, monkeypatch):
-    monkeypatch.setattr(verifier, "SECONDS", 0.5)
-    begun = time.monotonic()
-    assert judge("42", text).verdict in ("wrong", "no_answer", "timeout")
-    assert time.monotonic() - begun < 3
+def test_the_second_check_agrees_with_what_is_equal_in_another_form():
+    assert judge(r"\left|\sqrt{3+2\sqrt{2}}\right|", r"\boxed{\left|1+\sqrt{2}\right|}").verdict == "correct"
+
+
+def test_no_signal_is_touched():
+    signal.setitimer(signal.ITIMER_REAL, 3600)
+    try:
+        before = signal.getsignal(signal.SIGALRM)
+        assert judge(r"|x| + 1", r"\boxed{1 + |x|}").verdict == "correct"
+        assert signal.getitimer(signal.ITIMER_REAL)[0] > 3000
+        assert signal.getsignal(signal.SIGALRM) is before
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def test_it_judges_outside_the_main_thread():
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(judge, "|x| + 1", r"\boxed{1 + |x|}").result().verdict == "correct"
+
+
+@pytest.mark.parametrize(
+    ("answer", "completion", "columns", "verdict"),
+    [
+        ("1/3", r"\boxed{0.33}", {}, "wrong"),
+        ("1/3", r"\boxed{0.33}", {"precision": 2}, "correct"),
+        ("1/3", r"\boxed{0.34}", {"precision": 2}, "wrong"),
+        (r"(\frac{3}{5}, \frac{8}{3}]", r"\boxed{(0.6, 2.67]}", {"precision": 2}, "correct"),
+        ("x + 1", r"\boxed{y + 1}", {}, "wrong"),
+        ("x + 1", r"\boxed{y + 1}", {"strict": False}, "correct"),
+        ("x + 1", r"\boxed{y + 2}", {"strict": False}, "wrong"),
+    ],
+)
+def test_columns_that_change_the_comparison(answer, completion, columns, verdict):
+    assert judge(answer, completion, **columns).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("precision", -1), ("precision", True), ("precision", "2"), ("strict", 1)]
+)
+def test_columns_of_a_wrong_kind_are_refused(column, value):
+    with pytest.raises(RecordError, match=rf"r.jsonl:7: {column} is "):
+        verifier.check(Record({"answer": "1", column: value}, "r.jsonl:7"))

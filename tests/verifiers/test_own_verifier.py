@@ -6,7 +6,7 @@ import pytest
 
 from rlvr_cli.errors import UsageError
 from rlvr_cli.records import Record
-from rlvr_cli.verifiers import VERIFIERS, code_digest, load, load_check, version
+from rlvr_cli.verifiers import VERIFIERS, code_digest, load, load_check, load_quick, version
 
 SOURCE = """
 from rlvr_cli.verifiers.judgement import Judgement, wrong
@@ -101,9 +101,8 @@ def test_what_cannot_be_called_is_wrong_usage(name):
 
 
 def test_an_unknown_name_names_those_there_are():
-    with pytest.raises(
-        UsageError, match=r"no verifier 'maths'; there are chain, .*numeric, regex, and module:function"
-    ):
+    names = ", ".join(VERIFIERS)
+    with pytest.raises(UsageError, match=f"no verifier 'maths'; there are {names}, and command:PROGRAM and module:"):
         load("maths")
 
 
@@ -111,7 +110,35 @@ def test_an_unknown_name_names_those_there_are():
 def test_each_listed_verifier_can_be_loaded(name):
     assert callable(load(name))
     assert callable(load_check(name))
+    quick = load_quick(name)
+    assert quick is None or callable(quick)
     assert version(name).startswith("rlvr ")
+
+
+def test_nothing_of_a_users_own_is_called_outside_a_worker():
+    assert load_quick("our_judge:right") is None
+
+
+def test_a_name_that_means_nothing_is_found_before_a_worker_is_started():
+    with pytest.raises(UsageError, match="no_such_module"):
+        load_quick("no_such_module:f")
+
+
+def test_its_version_is_known_where_only_workers_have_called_it():
+    assert version("our_judge:right") == "7"
+
+
+def test_running_out_of_memory_is_the_workers_to_tell_of(tmp_path, monkeypatch):
+    (tmp_path / "eating.py").write_text("def judge(record):\n    raise MemoryError\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(MemoryError):
+        load("eating:judge")(Record({"completion": "x"}))
+
+
+def test_a_reason_is_short(tmp_path, monkeypatch):
+    (tmp_path / "wordy.py").write_text("def judge(record):\n    raise ValueError('x' * 9999)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert len(load("wordy:judge")(Record({"completion": "x"})).detail["reason"]) == 500
 
 
 def test_a_judge_that_exits_has_failed(tmp_path, monkeypatch):
